@@ -1,0 +1,1 @@
+//! The agent file: TOML to an agent.

@@ -1,0 +1,438 @@
+//! What can happen to a call: the closed set of facts that the core is told.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{CallId, CheckId, GenerationId, SegmentId, UtteranceId};
+use crate::time::{Interval, LoopDelay, Time};
+
+/// One fact. Every event is journaled as it is handed in, and the journal replays to the same commands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type", content = "data")]
+pub enum Event {
+    /// The line is up. The greeting, if any, is said now.
+    CallStarted(CallStart),
+    /// The caller is gone. Playout stops; what was answered before may still run.
+    HungUp,
+    /// The far end put us on hold: nothing said now is heard.
+    LineHeld,
+    /// The far end took us off hold.
+    LineResumed,
+    /// One frame of caller sound, judged by voice activity detection. The core cuts segments from these.
+    Voice(VoiceFrame),
+    /// A segment began. For lines that cut segments themselves (text scenarios); others send `Voice`.
+    SpeechStarted {
+        /// The new segment; ids grow.
+        segment: SegmentId,
+        /// When its sound began, on the input clock: retroactive, not when it was detected.
+        onset: Interval,
+    },
+    /// A segment ended.
+    SpeechEnded {
+        /// Which one.
+        segment: SegmentId,
+        /// When its sound ended.
+        offset: Time,
+    },
+    /// A segment turned out to be the agent's own sound coming back.
+    Echo {
+        /// Which one.
+        segment: SegmentId,
+    },
+    /// Words so far. Never an answer (VC-36); used to keep a false interruption from resuming.
+    Partial {
+        /// The segment being spoken.
+        segment: SegmentId,
+        /// The words so far.
+        text: String,
+    },
+    /// The recogniser is done with one or more segments.
+    Transcript(Transcript),
+    /// The end-of-turn model's opinion on the caller's sound up to the end of a segment.
+    EndOfTurn {
+        /// The last segment it heard.
+        segment: SegmentId,
+        /// How sure it is that the caller has finished, in percent.
+        percent: u8,
+    },
+    /// A key was pressed (RFC 4733, INFO, or a provider's event; never an in-band tone).
+    Digit {
+        /// `0`-`9`, `*`, `#`, `A`-`D`.
+        digit: char,
+        /// When the key went down.
+        start: Time,
+    },
+    /// A typed message.
+    Message {
+        /// What was typed.
+        text: String,
+        /// When it was received; it may have waited in a queue since.
+        received: Time,
+    },
+    /// From the language model.
+    Model(ModelEvent),
+    /// A call of a tool was validated, and its question built.
+    Prepared {
+        /// Which call.
+        call: CallId,
+        /// What came of it.
+        outcome: Prepared,
+    },
+    /// A tool has run.
+    ToolFinished {
+        /// Which call.
+        call: CallId,
+        /// What came of it.
+        outcome: ToolOutcome,
+    },
+    /// The check has answered.
+    Checked {
+        /// Which check.
+        check: CheckId,
+        /// Its answer, vetoes applied.
+        answer: CheckAnswer,
+    },
+    /// From playout.
+    Playout(PlayoutEvent),
+    /// The tools that exist from now on. A question whose tool is no longer among them cannot be answered with a
+    /// run (VC-71).
+    Tools(Vec<ToolRef>),
+    /// The conversation was taken back to an earlier point.
+    Rewound(Rewind),
+    /// An operator or the program asks for the end of the call.
+    EndRequested,
+    /// Nothing but the passing of time. Changes nothing that time itself does not.
+    Tick,
+}
+
+/// How the call came about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallStart {
+    /// The transport's name as the event log says it: `local`, `chat`, `sip`, `webrtc`, `media-stream`.
+    pub transport: String,
+    /// The call's id.
+    pub call: String,
+    /// The language in force.
+    pub language: String,
+    /// What is said first, if anything.
+    pub greeting: Option<String>,
+    /// Text in, text out: a question is heard the instant it is emitted (VC-25).
+    pub chat: bool,
+}
+
+/// One frame of voice activity detection, typically 32 ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoiceFrame {
+    /// First sample, on the input clock.
+    pub start: Time,
+    /// One past its last sample.
+    pub end: Time,
+    /// Probability of speech in percent.
+    pub speech: u8,
+    /// The earliest moment at which the sound that goes on in this frame may have begun: walked back to the noise
+    /// floor, less the margin for the signal-to-noise ratio, moved to the start of any gap that could hide it.
+    pub rise: Time,
+}
+
+/// The recogniser's result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// The segments it covers. Empty if the engine does not know: then `span` decides, and if that is absent too,
+    /// every unresolved segment is covered (VC-38).
+    pub segments: Vec<SegmentId>,
+    /// The stretch of sound that the words came from, on the input clock.
+    pub span: Option<(Time, Time)>,
+    /// The words; empty if there were none.
+    pub text: String,
+    /// Confidence in percent, where the engine gives one.
+    pub confidence: Option<u8>,
+    /// Why the words are not taken for the caller's, if they are not (VC-39).
+    pub phantom: Option<String>,
+}
+
+/// From the language model, by generation: what an old one sends late is dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum ModelEvent {
+    /// More text.
+    Text {
+        /// Which request.
+        generation: GenerationId,
+        /// The next piece.
+        text: String,
+    },
+    /// A whole tool call.
+    Call {
+        /// Which request.
+        generation: GenerationId,
+        /// The call.
+        call: ToolCall,
+    },
+    /// The step is complete.
+    Finished {
+        /// Which request.
+        generation: GenerationId,
+    },
+    /// The step failed; nothing more comes.
+    Failed {
+        /// Which request.
+        generation: GenerationId,
+        /// What went wrong, for the log.
+        error: String,
+    },
+}
+
+/// A tool call as the model made it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's id of it.
+    pub id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments as JSON text, not yet validated.
+    pub input: String,
+}
+
+/// A tool by owner, name and the hash of its definition.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ToolRef {
+    /// The skill that owns it.
+    pub skill: String,
+    /// Its name.
+    pub name: String,
+    /// Hash of its definition (schema, question, policy), `sha256:…`.
+    pub definition: String,
+}
+
+/// A validated input, frozen: the very bytes that the question was built from and that the tool will get.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frozen {
+    /// Canonical JSON (RFC 8785), coerced and with defaults.
+    pub json: String,
+    /// SHA-256 of it, `sha256:…`.
+    pub hash: String,
+}
+
+/// What came of validating a call and building its question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Prepared {
+    /// Valid, and needs no question.
+    Plain {
+        /// The tool.
+        tool: ToolRef,
+        /// Its input.
+        input: Frozen,
+    },
+    /// Valid, and the caller must say yes to this question first.
+    Ask {
+        /// The tool.
+        tool: ToolRef,
+        /// Its input.
+        input: Frozen,
+        /// The question, word for word.
+        question: String,
+        /// The language it is in.
+        language: String,
+        /// What the tool asks for beyond a yes.
+        terms: AskTerms,
+    },
+    /// Not to be run; the message goes to the model.
+    Refused {
+        /// Why.
+        reason: Refusal,
+        /// What the model is told.
+        message: String,
+        /// Whether the tool is one with a question: then an open question is closed (VC-12).
+        confirms: bool,
+    },
+}
+
+/// Why a call was refused before anything was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// No tool of that name.
+    UnknownTool,
+    /// The input does not fit the schema, or is not JSON.
+    InvalidInput,
+    /// The author's `ToolInputError`: better input is wanted.
+    InputError,
+    /// The question could not be built: an error, a panic, too slow, empty, too long.
+    QuestionFailed,
+    /// The tool may not be used now (an outbound call that no human answered, a missing approval).
+    NotNow,
+}
+
+/// What a tool asks for beyond a yes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AskTerms {
+    /// A longer quiet before the run: what is done cannot be undone.
+    pub irreversible: bool,
+    /// Least class of evidence that the question was heard; `None`: the agent's own setting.
+    pub evidence: Option<EvidenceClass>,
+}
+
+/// What came of running a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum ToolOutcome {
+    /// It ran and says so.
+    Done {
+        /// What the model is told: the message or the JSON result.
+        message: String,
+    },
+    /// It ran and failed, or could not be started.
+    Failed {
+        /// What the model is told.
+        message: String,
+    },
+    /// It did not answer within its limit: it may or may not have happened (VC-62).
+    Unknown,
+}
+
+/// The answer of the check.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum CheckAnswer {
+    /// The model said one word, and no veto fired.
+    Verdict {
+        /// The word.
+        verdict: Verdict,
+    },
+    /// The model said yes, and a veto lowers it to unclear.
+    Vetoed {
+        /// Which veto.
+        veto: String,
+    },
+    /// No usable answer: a timeout, an error, a refusal or any other text. Counts as unclear.
+    Failed {
+        /// What came instead.
+        error: String,
+    },
+}
+
+/// Yes, no, or neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Do exactly this.
+    Yes,
+    /// Do not, or not like this.
+    No,
+    /// Neither.
+    Unclear,
+}
+
+/// How it is known that sound was heard, weakest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceClass {
+    /// Given by a scenario; exact.
+    Virtual,
+    /// A local device's own clock.
+    Device,
+    /// Reported by our page.
+    Page,
+    /// Our own voice found in the inbound sound.
+    Echo,
+    /// RTCP extended reports.
+    Xr,
+    /// RTCP of a declared endpoint.
+    Rtcp,
+    /// A media stream's mark.
+    Mark,
+    /// An assumed loop.
+    Assumed,
+    /// Nothing shows that the far end receives us.
+    Unproven,
+}
+
+/// From playout. Times are on the input clock as far as it can be mapped; see `LoopDelay` for the rest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum PlayoutEvent {
+    /// The voice has delivered all of an utterance.
+    Synthesised {
+        /// Which one.
+        utterance: UtteranceId,
+        /// From its first sample to its first audible one.
+        audible_from: Duration,
+        /// From its first sample to the end of its last audible one.
+        audible_to: Duration,
+    },
+    /// Its first sample was handed to the line and sounds at `at`.
+    Started {
+        /// Which one.
+        utterance: UtteranceId,
+        /// When it sounds.
+        at: Time,
+    },
+    /// Its last audible sample is irrevocably on its way and sounds at `last_audible`, which may still be ahead.
+    Finished {
+        /// Which one.
+        utterance: UtteranceId,
+        /// When the last audible sample leaves for the ear.
+        last_audible: Time,
+        /// How long the loop from there is.
+        delay: LoopDelay,
+        /// How this is known.
+        evidence: EvidenceClass,
+        /// How much of it never sounded: lost, muted, on hold.
+        lost: Duration,
+    },
+    /// Playout is silent from `at` on, as asked.
+    Paused {
+        /// From when.
+        at: Time,
+    },
+    /// Playout goes on.
+    Resumed {
+        /// From when.
+        at: Time,
+    },
+    /// An utterance was thrown away, as asked.
+    Cleared {
+        /// Which one.
+        utterance: UtteranceId,
+        /// How much of it had sounded by then, from its first sample; zero if it had not begun.
+        played: Duration,
+        /// Its length as far as known, from its first sample to the end of its last audible one.
+        audible_to: Option<Duration>,
+        /// From its first sample to its first audible one, as far as known.
+        audible_from: Duration,
+    },
+    /// An utterance will not be heard whole.
+    Failed {
+        /// Which one.
+        utterance: UtteranceId,
+        /// Why.
+        failure: PlayoutFailure,
+        /// How much of it had sounded by then.
+        played: Duration,
+    },
+}
+
+/// Why an utterance was not heard whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlayoutFailure {
+    /// The voice failed or broke off.
+    TtsFailed,
+    /// The voice gave no samples.
+    NoSamples,
+    /// The device is gone.
+    DeviceLost,
+    /// The line was on hold, muted, or lost too much.
+    NotPlayed,
+}
+
+/// Where a conversation was taken back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rewind {
+    /// How many items of the conversation remain.
+    pub items: u32,
+}

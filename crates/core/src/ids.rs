@@ -1,0 +1,45 @@
+//! Newtypes for every id, so that none can stand in for another.
+
+use alloc::string::String;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! numeric_id {
+    ($(#[$doc:meta] $name:ident $prefix:literal),* $(,)?) => {$(
+        #[$doc]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{:02}"), self.0)
+            }
+        }
+    )*};
+}
+
+numeric_id! {
+    /// One stretch of caller sound, as voice activity detection cut it out.
+    SegmentId "s_",
+    /// One piece of agent speech handed to the voice.
+    UtteranceId "u_",
+    /// One request to the language model.
+    GenerationId "g_",
+    /// One held call waiting for the caller's yes.
+    HoldId "h_",
+    /// One short call that asks the model what the caller answered.
+    CheckId "c_",
+}
+
+/// The model's own id of a tool call, unique within a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(pub String);
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,30 @@
+//! Decisions of one voice call.
+//!
+//! [`Session`] is told the time and what happened ([`Event`]), and answers with what it wants done ([`Output`]).
+//! It never waits, and this crate may not touch a clock, a task, a socket, a log or a hash map: the same machine runs
+//! live and on a virtual clock, so every call can be decided again to the last microsecond. A panic in here is a bug
+//! of ours; bad input is an event that is ignored and counted.
+#![no_std]
+
+extern crate alloc;
+
+pub mod command;
+pub mod confirmation;
+pub mod context;
+pub mod event;
+pub mod evidence;
+pub mod ids;
+pub mod policy;
+pub mod time;
+
+pub use command::{CheckRequest, Command, DropReason, Output, PlainRun, Report, Speak, UtteranceKind};
+pub use confirmation::Confirmation;
+pub use context::Item;
+pub use event::{
+    AskTerms, CallStart, CheckAnswer, Event, EvidenceClass, Frozen, ModelEvent, PlayoutEvent, PlayoutFailure,
+    Prepared, Refusal, Rewind, ToolCall, ToolOutcome, ToolRef, Transcript, Verdict, VoiceFrame,
+};
+pub use evidence::{EvidenceRecord, HeardEvidence, SegmentEvidence};
+pub use ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
+pub use policy::{Adjacency, AfterHangup, ConfirmPolicy, NearEnd, Policy, QuestionBargeIn, TurnPolicy};
+pub use time::{Interval, LoopDelay, Time};

@@ -1,0 +1,1 @@
+//! Sound: pure computation on samples; never waits, never reads a clock.

@@ -1,0 +1,1 @@
+//! One file and one feature per speech or language engine.

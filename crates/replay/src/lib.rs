@@ -1,0 +1,1 @@
+//! The virtual shell: scenarios, bundles, reports.

@@ -1,0 +1,9 @@
+//! The live shell around the core, and the traits it needs.
+//!
+//! The runtime drives; it decides nothing about the conversation. One task per call owns its session, all else
+//! reaches it through one bounded queue. It knows no vendor by name.
+
+pub mod agent;
+pub mod llm;
+pub mod stt;
+pub mod tts;

@@ -1,0 +1,1 @@
+//! The face: public API and the command.

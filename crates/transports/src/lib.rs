@@ -1,0 +1,1 @@
+//! Microphone and speaker; later SIP, WebRTC and media streams.
