@@ -1,1 +1,16 @@
-//! Sound: pure computation on samples; never waits, never reads a clock.
+//! Sound: pure computation on samples.
+//!
+//! Nothing in here waits, starts a thread of its own or reads a clock: every stateful type has `push` and `pull`, and
+//! is handed the time. What runs once a frame takes no memory of its own once it is warm; the neural models are the
+//! exception, and say so.
+
+pub mod clip;
+pub mod filter;
+pub mod flac;
+pub mod noise;
+pub mod pcm;
+pub mod resample;
+pub mod telephone;
+pub mod wav;
+
+pub use clip::{Clip, ReadError, read_audio};
