@@ -1,1 +1,3 @@
 //! The virtual shell: scenarios, bundles, reports.
+
+pub mod scenario;
