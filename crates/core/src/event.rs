@@ -6,7 +6,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{CallId, CheckId, GenerationId, SegmentId, UtteranceId};
+use crate::context::Item;
+use crate::ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
 use crate::time::{Interval, LoopDelay, Time};
 
 /// One fact. Every event is journaled as it is handed in, and the journal replays to the same commands.
@@ -102,6 +103,13 @@ pub enum Event {
     Tools(Vec<ToolRef>),
     /// The conversation was taken back to an earlier point.
     Rewound(Rewind),
+    /// A stored conversation goes on. Sent before `CallStarted`.
+    Reopened(Reopened),
+    /// The program says something of its own.
+    Say {
+        /// Plain text.
+        text: String,
+    },
     /// An operator or the program asks for the end of the call.
     EndRequested,
     /// Nothing but the passing of time. Changes nothing that time itself does not.
@@ -428,6 +436,34 @@ pub enum PlayoutFailure {
     DeviceLost,
     /// The line was on hold, muted, or lost too much.
     NotPlayed,
+}
+
+/// A stored conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reopened {
+    /// What was said and done before.
+    pub items: Vec<Item>,
+    /// The question it ended with, if it was heard to its end.
+    pub open: Option<OpenQuestion>,
+}
+
+/// A question that was open when a conversation was stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenQuestion {
+    /// Its hold, so that the run keeps its idempotency key.
+    pub hold: HoldId,
+    /// The model's call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: ToolRef,
+    /// Its frozen input.
+    pub input: Frozen,
+    /// The question, word for word.
+    pub question: String,
+    /// Its language.
+    pub language: String,
+    /// What the tool asks for.
+    pub terms: AskTerms,
 }
 
 /// Where a conversation was taken back to.

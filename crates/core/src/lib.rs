@@ -8,23 +8,32 @@
 
 extern crate alloc;
 
+pub mod check;
+mod check_stub;
 pub mod command;
 pub mod confirmation;
 pub mod context;
 pub mod event;
 pub mod evidence;
 pub mod ids;
+mod playout;
 pub mod policy;
+mod segment;
+mod sentence;
+mod session;
 pub mod time;
 
 pub use command::{CheckRequest, Command, DropReason, Output, PlainRun, Report, Speak, UtteranceKind};
 pub use confirmation::Confirmation;
 pub use context::Item;
 pub use event::{
-    AskTerms, CallStart, CheckAnswer, Event, EvidenceClass, Frozen, ModelEvent, PlayoutEvent, PlayoutFailure,
-    Prepared, Refusal, Rewind, ToolCall, ToolOutcome, ToolRef, Transcript, Verdict, VoiceFrame,
+    AskTerms, CallStart, CheckAnswer, Event, EvidenceClass, Frozen, ModelEvent, OpenQuestion, PlayoutEvent,
+    PlayoutFailure, Prepared, Refusal, Reopened, Rewind, ToolCall, ToolOutcome, ToolRef, Transcript, Verdict,
+    VoiceFrame,
 };
 pub use evidence::{EvidenceRecord, HeardEvidence, SegmentEvidence};
 pub use ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
 pub use policy::{Adjacency, AfterHangup, ConfirmPolicy, NearEnd, Policy, QuestionBargeIn, TurnPolicy};
+pub use segment::SegmenterSettings;
+pub use session::{Session, Timer};
 pub use time::{Interval, LoopDelay, Time};

@@ -140,6 +140,8 @@ pub struct ConfirmPolicy {
     pub max_loss: Duration,
     /// How long the check may take.
     pub check_limit: Duration,
+    /// The check may start before the turn is complete, once this much is quiet; `None`: it waits for the turn.
+    pub check_after_quiet: Option<Duration>,
     /// Quiet after the question before it is said again.
     pub silence_followup: Option<Duration>,
     /// The same for each further time.
@@ -173,6 +175,7 @@ impl Default for ConfirmPolicy {
             ttl: None,
             max_loss: Duration::from_millis(200),
             check_limit: Duration::from_millis(1_500),
+            check_after_quiet: Some(Duration::from_millis(200)),
             silence_followup: Some(Duration::from_secs(6)),
             silence_again: Duration::from_secs(8),
             silence_text: None,

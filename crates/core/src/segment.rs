@@ -1,0 +1,270 @@
+//! Caller sound: cutting frames into segments, and what is known about each.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::VoiceFrame;
+use crate::ids::SegmentId;
+use crate::time::{Interval, Time};
+
+/// How frames are cut into segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SegmenterSettings {
+    /// Percent from which a frame counts as speech.
+    pub start_percent: u8,
+    /// Percent below which a frame counts as quiet. Between the two, whatever was goes on.
+    pub end_percent: u8,
+    /// Frames of speech in a row that start a segment.
+    pub start_frames: u8,
+    /// Quiet that ends one.
+    pub hangover: Duration,
+    /// Percent from which a frame is a sign of sound, for the quiet before a run.
+    pub sign_percent: u8,
+}
+
+impl Default for SegmenterSettings {
+    fn default() -> Self {
+        Self {
+            start_percent: 50,
+            end_percent: 35,
+            start_frames: 2,
+            hangover: Duration::from_millis(200),
+            sign_percent: 30,
+        }
+    }
+}
+
+/// What cutting found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Speech began.
+    Started(Interval),
+    /// It ended at this time.
+    Ended(Time),
+}
+
+/// Cuts frames into segments. Keeps nothing but the run that is going on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Segmenter {
+    settings: SegmenterSettings,
+    /// Onset of the speech frames in a row, while no segment is open yet.
+    candidate: Option<(Interval, u8)>,
+    /// End of the last speech frame of the open segment.
+    open: Option<Time>,
+    /// End of the last frame with any sign of speech.
+    pub(crate) last_sign: Option<Time>,
+    /// Voiced length of the open segment or the candidate.
+    pub(crate) voiced: Duration,
+}
+
+impl Segmenter {
+    /// Takes a frame.
+    pub(crate) fn frame(&mut self, frame: &VoiceFrame) -> Option<Cut> {
+        let settings = self.settings;
+        let speech = frame.speech >= settings.start_percent;
+        if frame.speech >= settings.sign_percent {
+            self.last_sign = Some(frame.end);
+        }
+        let Some(last) = self.open else {
+            return self.before_segment(frame, speech);
+        };
+        if speech {
+            self.voiced += frame.end.since(frame.start);
+        }
+        if speech || frame.speech >= settings.end_percent {
+            self.open = Some(frame.end);
+            return None;
+        }
+        if frame.end.since(last) < settings.hangover {
+            return None;
+        }
+        self.open = None;
+        self.voiced = Duration::ZERO;
+        Some(Cut::Ended(last))
+    }
+
+    /// Ends whatever is open; gives the end of its last speech frame.
+    pub(crate) fn close(&mut self) -> Option<Time> {
+        self.candidate = None;
+        self.voiced = Duration::ZERO;
+        self.open.take()
+    }
+
+    fn before_segment(&mut self, frame: &VoiceFrame, speech: bool) -> Option<Cut> {
+        if !speech {
+            self.candidate = None;
+            self.voiced = Duration::ZERO;
+            return None;
+        }
+        let (onset, frames) =
+            self.candidate.unwrap_or((Interval::new(frame.rise.min(frame.start), frame.start), 0));
+        let frames = frames.saturating_add(1);
+        self.voiced += frame.end.since(frame.start);
+        if frames < self.settings.start_frames {
+            self.candidate = Some((onset, frames));
+            return None;
+        }
+        self.candidate = None;
+        self.open = Some(frame.end);
+        Some(Cut::Started(onset))
+    }
+}
+
+/// What the recogniser made of a segment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Words {
+    /// Nothing yet.
+    Awaited,
+    /// There were none.
+    None,
+    /// These.
+    Text(String),
+    /// Nothing came in time: there may have been words.
+    Unknown,
+}
+
+/// One stretch of caller sound.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Segment {
+    pub(crate) id: SegmentId,
+    pub(crate) onset: Interval,
+    pub(crate) offset: Option<Time>,
+    /// When it was noticed that it ended: the recogniser's limit runs from here.
+    pub(crate) closed_at: Option<Time>,
+    pub(crate) words: Words,
+    /// When its words became known.
+    pub(crate) resolved_at: Option<Time>,
+    /// A partial transcript had words.
+    pub(crate) partial: bool,
+    /// The agent's own sound.
+    pub(crate) echo: bool,
+    /// Sounded while the agent's speech did.
+    pub(crate) over_speech: bool,
+    /// Its words have been used: in a turn, as context, or as an answer.
+    pub(crate) taken: bool,
+    /// The end-of-turn model's opinion after it, in percent.
+    pub(crate) ended_percent: Option<u8>,
+}
+
+impl Segment {
+    pub(crate) fn new(id: SegmentId, onset: Interval) -> Self {
+        Self {
+            id,
+            onset,
+            offset: None,
+            closed_at: None,
+            words: Words::Awaited,
+            resolved_at: None,
+            partial: false,
+            echo: false,
+            over_speech: false,
+            taken: false,
+            ended_percent: None,
+        }
+    }
+
+    /// Still sounding, or its words are not known yet.
+    pub(crate) fn unresolved(&self) -> bool {
+        !self.echo && (self.offset.is_none() || self.words == Words::Awaited)
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.words {
+            Words::Text(text) if !self.echo => Some(text),
+            Words::Text(_) | Words::Awaited | Words::None | Words::Unknown => None,
+        }
+    }
+
+    /// Had words, or may have had.
+    pub(crate) fn may_have_words(&self) -> bool {
+        !self.echo && matches!(self.words, Words::Text(_) | Words::Unknown)
+    }
+}
+
+/// The segments of a call, oldest first; old ones that nothing depends on are let go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Segments {
+    list: Vec<Segment>,
+}
+
+/// More than this many resolved and used segments are not kept.
+const KEEP: usize = 64;
+
+impl Segments {
+    pub(crate) fn add(&mut self, segment: Segment) {
+        if self.list.len() >= KEEP
+            && let Some(at) = self.list.iter().position(|s| !s.unresolved() && s.taken)
+        {
+            self.list.remove(at);
+        }
+        self.list.push(segment);
+    }
+
+    pub(crate) fn get(&self, id: SegmentId) -> Option<&Segment> {
+        self.list.iter().find(|segment| segment.id == id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: SegmentId) -> Option<&mut Segment> {
+        self.list.iter_mut().find(|segment| segment.id == id)
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Segment> {
+        self.list.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+        self.list.iter_mut()
+    }
+
+    /// The segment that sounds now.
+    pub(crate) fn sounding(&self) -> Option<&Segment> {
+        self.list.iter().rev().find(|segment| segment.offset.is_none() && !segment.echo)
+    }
+
+    pub(crate) fn any_unresolved(&self) -> bool {
+        self.list.iter().any(Segment::unresolved)
+    }
+
+    /// The end of the last sound, or `None` if there was none.
+    pub(crate) fn last_offset(&self) -> Option<Time> {
+        self.list.iter().filter(|s| !s.echo).filter_map(|s| s.offset).max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(index: u64, speech: u8) -> VoiceFrame {
+        let start = Time::from_millis(index * 32);
+        VoiceFrame {
+            start,
+            end: Time::from_millis((index + 1) * 32),
+            speech,
+            rise: start - Duration::from_millis(30),
+        }
+    }
+
+    #[test]
+    fn a_segment_keeps_its_retroactive_onset_and_true_offset() {
+        let mut cutter = Segmenter::default();
+        let cuts: Vec<Cut> = (0..30)
+            .filter_map(|i| cutter.frame(&frame(i, if (5..12).contains(&i) { 90 } else { 2 })))
+            .collect();
+        assert_eq!(cuts.len(), 2);
+        assert_eq!(
+            cuts.first(),
+            Some(&Cut::Started(Interval::new(Time::from_millis(130), Time::from_millis(160))))
+        );
+        assert_eq!(cuts.get(1), Some(&Cut::Ended(Time::from_millis(12 * 32))));
+    }
+
+    #[test]
+    fn one_loud_frame_is_no_segment() {
+        let mut cutter = Segmenter::default();
+        assert!((0..20).all(|i| cutter.frame(&frame(i, if i == 7 { 99 } else { 1 })).is_none()));
+    }
+}

@@ -1,0 +1,154 @@
+//! The gate: the one held call, whether its question was heard, and what answers it.
+//!
+//! ```text
+//! Idle -> Waiting (held, the step or a lead-in is still being said)
+//!      -> Asking  (the question was handed to the voice; sounds; blocked while an earlier segment is unresolved)
+//!      -> Heard   (open; which of Open, Hearing, Checking, Grace follows from the answer's segments and its check)
+//!      -> Committing (the tool runs)
+//! ```
+//! Every exit goes through `Session::close_hold` or the commit, and is reported with a reason.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::event::{AskTerms, CheckAnswer, EvidenceClass, Frozen, ToolRef};
+use crate::evidence::EvidenceRecord;
+use crate::ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
+use crate::time::{LoopDelay, Time};
+
+/// How far a hold has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Stage {
+    /// Held; the question waits for the step (or the lead-in of a re-ask) to be complete.
+    Waiting,
+    /// Handed to the voice, not yet heard to its end.
+    Asking,
+    /// Heard: open for an answer.
+    Heard,
+    /// The answer was yes and the tool runs.
+    Committing,
+}
+
+/// One asking of the question.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Asking {
+    pub(crate) utterance: Option<UtteranceId>,
+    /// When its first sample sounded: q0.
+    pub(crate) began: Option<Time>,
+    /// When its last audible sample left, the loop from there, and how this is known.
+    pub(crate) finish: Option<(Time, LoopDelay, EvidenceClass)>,
+    /// How much of it was lost to a held line, and since when the line is held.
+    pub(crate) held: (Duration, Option<Time>),
+    /// The caller heard other agent speech after it.
+    pub(crate) other_speech: bool,
+}
+
+impl Asking {
+    /// The horizon: an answer begins at or after this.
+    pub(crate) fn horizon(&self) -> Option<Time> {
+        self.finish.map(|(end, delay, _)| end + delay.at_most)
+    }
+}
+
+/// A check under way or answered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Check {
+    pub(crate) id: CheckId,
+    pub(crate) words: String,
+    pub(crate) started: Time,
+    pub(crate) answer: Option<CheckAnswer>,
+}
+
+/// What the caller answered so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Answer {
+    /// Segments that began behind the horizon.
+    pub(crate) segments: Vec<SegmentId>,
+    /// The one check that counts.
+    pub(crate) check: Option<Check>,
+    /// A key that said yes, and when it went down.
+    pub(crate) digit: Option<(char, Time)>,
+    /// The verdict was reported.
+    pub(crate) reported: bool,
+}
+
+/// A held call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Hold {
+    pub(crate) id: HoldId,
+    pub(crate) call: CallId,
+    pub(crate) generation: Option<GenerationId>,
+    pub(crate) tool: ToolRef,
+    pub(crate) input: Frozen,
+    pub(crate) question: String,
+    pub(crate) language: String,
+    pub(crate) terms: AskTerms,
+    pub(crate) stage: Stage,
+    pub(crate) asking: Asking,
+    pub(crate) answer: Answer,
+    pub(crate) rounds: Rounds,
+    /// The definition changed; it is being built anew before the run.
+    pub(crate) reverifying: bool,
+}
+
+/// How often a hold was asked, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Rounds {
+    /// Unclear answers so far.
+    pub(crate) unclear: u8,
+    /// Times the question was said again because of silence.
+    pub(crate) silent: u8,
+    /// The question was said at least once.
+    pub(crate) asked: bool,
+    /// Barge-in is ignored: it was dropped by speech twice before (VC-83).
+    pub(crate) braked: bool,
+    /// The runtime has asked again by itself (VC-82).
+    pub(crate) again: bool,
+    /// The caller asked to wait, at this time; the re-ask waits for speech (decision 14).
+    pub(crate) wait_since: Option<Time>,
+}
+
+/// How often an action's question was dropped by speech or not played.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Misses {
+    pub(crate) tool: String,
+    pub(crate) input_hash: String,
+    pub(crate) by_speech: u8,
+    pub(crate) not_played: u8,
+}
+
+/// The one slot, what waits for it, and what is remembered of closed holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Gate {
+    pub(crate) hold: Option<Hold>,
+    /// A call that came while the tool was running (row 4 of the table).
+    pub(crate) next: Option<Hold>,
+    pub(crate) misses: Vec<Misses>,
+    /// The record of the run under way; its outcome is still to come.
+    pub(crate) committed: Option<EvidenceRecord>,
+}
+
+impl Gate {
+    /// The hold, unless its tool is already running.
+    pub(crate) fn open(&self) -> Option<&Hold> {
+        self.hold.as_ref().filter(|hold| hold.stage != Stage::Committing)
+    }
+
+    pub(crate) fn open_mut(&mut self) -> Option<&mut Hold> {
+        self.hold.as_mut().filter(|hold| hold.stage != Stage::Committing)
+    }
+
+    /// The hold, if its question was heard and the tool does not run yet.
+    pub(crate) fn heard(&self) -> Option<&Hold> {
+        self.hold.as_ref().filter(|hold| hold.stage == Stage::Heard)
+    }
+
+    pub(crate) fn committing(&self) -> bool {
+        self.hold.as_ref().is_some_and(|hold| hold.stage == Stage::Committing)
+    }
+
+    pub(crate) fn misses_mut(&mut self, tool: &str, input_hash: &str) -> Option<&mut Misses> {
+        self.misses.iter_mut().find(|m| m.tool == tool && m.input_hash == input_hash)
+    }
+}

@@ -1,0 +1,138 @@
+//! Tools that run.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::command::{Command, PlainRun, Report};
+use crate::event::{Frozen, ToolCall, ToolOutcome, ToolRef};
+use crate::ids::CallId;
+use crate::session::Session;
+use crate::session::ask::json;
+use crate::time::Time;
+
+/// Tools that run, and those that exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Tools {
+    /// The tools that exist; `None` until told.
+    pub(crate) known: Option<Vec<ToolRef>>,
+    running: Vec<Running>,
+    /// Calls given up on, whose result may still come.
+    late: Vec<(CallId, String)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Running {
+    call: CallId,
+    tool: String,
+    limit: Time,
+    confirmed_by: Option<String>,
+}
+
+impl Tools {
+    pub(crate) fn start(&mut self, call: CallId, tool: ToolRef, limit: Time, confirmed_by: Option<String>) {
+        self.running.push(Running { call, tool: tool.name, limit, confirmed_by });
+    }
+
+    pub(crate) fn transferring(&mut self, call: &ToolCall, now: Time) {
+        let limit = now + core::time::Duration::from_secs(60);
+        self.running.push(Running {
+            call: call.id.clone(),
+            tool: call.name.clone(),
+            limit,
+            confirmed_by: None,
+        });
+    }
+
+    pub(crate) fn running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    pub(crate) fn idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    pub(crate) fn limit_at(&self) -> Option<(Time, CallId)> {
+        self.running.iter().map(|r| (r.limit, r.call.clone())).min()
+    }
+
+    fn take(&mut self, call: &CallId) -> Option<Running> {
+        let at = self.running.iter().position(|r| r.call == *call)?;
+        Some(self.running.remove(at))
+    }
+}
+
+impl Session {
+    pub(crate) fn report_called(&mut self, call: &CallId, tool: &ToolRef, input: &Frozen) {
+        self.report(Report::ToolCalled {
+            call_id: call.clone(),
+            skill: tool.skill.clone(),
+            tool: tool.name.clone(),
+            input: json(&input.json),
+        });
+    }
+
+    pub(crate) fn run_plain(&mut self, call: CallId, tool: ToolRef, input: Frozen) {
+        self.report_called(&call, &tool, &input);
+        let limit = self.policy.turn.tool_limit;
+        self.tools.start(call.clone(), tool.clone(), self.now + limit, None);
+        self.report(Report::ToolStarted {
+            call_id: call.clone(),
+            tool: tool.name.clone(),
+            input: json(&input.json),
+            confirmed_by: None,
+        });
+        self.command(Command::RunPlain(PlainRun { call, tool, input, limit }));
+    }
+
+    pub(crate) fn on_tool_finished(&mut self, call: &CallId, outcome: ToolOutcome) {
+        let Some(run) = self.tools.take(call) else {
+            self.on_late_result(call, &outcome);
+            return;
+        };
+        let committed = self.committed_call() == Some(call);
+        let (ok, message, name) = describe(&outcome);
+        self.report(Report::ToolFinished {
+            call_id: call.clone(),
+            tool: run.tool.clone(),
+            ok,
+            message: message.clone(),
+            outcome: name.to_string(),
+        });
+        if name == "outcome_unknown" {
+            self.tools.late.push((call.clone(), run.tool));
+        }
+        self.set_result_by(call, message, run.confirmed_by);
+        self.turn.quiet_since = self.now;
+        if committed {
+            self.want_step();
+            self.end_commit(name);
+        }
+    }
+
+    pub(crate) fn on_tool_limit(&mut self) {
+        if let Some((_, call)) = self.tools.limit_at() {
+            self.on_tool_finished(&call, ToolOutcome::Unknown);
+        }
+    }
+
+    /// A result after the limit: told if anybody is left, never run again (VC-62).
+    fn on_late_result(&mut self, call: &CallId, outcome: &ToolOutcome) {
+        let Some(at) = self.tools.late.iter().position(|(c, _)| c == call) else { return };
+        let (_, tool) = self.tools.late.remove(at);
+        let (_, message, _) = describe(outcome);
+        if self.line.hung_up.is_none() {
+            self.tell(alloc::format!("The late result of {tool}: {message}"));
+        }
+    }
+}
+
+fn describe(outcome: &ToolOutcome) -> (bool, String, &'static str) {
+    match outcome {
+        ToolOutcome::Done { message } => (true, message.clone(), "executed"),
+        ToolOutcome::Failed { message } => (false, message.clone(), "failed"),
+        ToolOutcome::Unknown => {
+            let text = "No answer in time: it is unknown whether this happened. Do not run it again; say so.";
+            (false, text.to_string(), "outcome_unknown")
+        }
+    }
+}

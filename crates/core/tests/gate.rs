@@ -1,0 +1,595 @@
+//! The gate, as scripts: what the caller heard, when they began to speak, and what may run.
+
+mod common;
+
+use common::check;
+use sayback_core::{AfterHangup, NearEnd, Policy, QuestionBargeIn};
+use std::time::Duration;
+
+/// A caller asks, the model calls `book`, the question is u_01 (or what the script says), sounds at 3000 and is heard
+/// at 5000.
+const ASKED: &str = "
+    0 start
+    500 speech 1 500
+    900 end 1 850
+    1000 words 1 book thursday at three
+    1300 say g1 Sure.
+    1300 call g1 c1 book {}
+    1310 done g1
+    1320 ask c1 book Shall I book Thursday at three?
+    3000 began u1
+    3000 sized u1 0..2000
+    5000 over u1 5000
+";
+
+fn after_asked(more: &str) -> String {
+    format!("{ASKED}\n{more}")
+}
+
+#[test]
+fn a_yes_behind_the_horizon_runs_once() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5400 speech 2 5300..5330
+             5900 end 2 5700
+             6000 words 2 yes please
+             6200 check c1 yes
+             6900 ran c1 Booked.",
+        ),
+        "question.held question=h_01 tool=book
+         question.started
+         5000 question.heard question=h_01 earliest_ms=5000.0 latest_ms=5000.0
+         6000 ! check c_01 yes please
+         6200 answer.checked
+         tool.started
+         ! run c1 by yes please
+         6900 tool.finished call_id=c1 tool=book ok=true
+         ! record h_01 executed
+         ! generate",
+    );
+}
+
+#[test]
+fn vc_29_words_inside_the_question_drop_it() {
+    check(
+        &Policy::default(),
+        &after_asked("5050 tick").replace(
+            "5000 over u1 5000",
+            "3500 speech 2 3480
+             3900 end 2 3860
+             4100 words 2 yes
+             4105 cleared u1 1100",
+        ),
+        "3680 ! pause
+         4100 question.dropped question=h_01 reason=barge_in
+         ! record h_01 barge_in
+         ! clear
+         model.told
+         4105 agent.heard utterance=u_01 text=Shall I book complete=false
+         caller.turn text=yes
+         ! generate
+         - tool.started
+         - question.heard",
+    );
+}
+
+#[test]
+fn vc_30_onset_decides_not_overlap() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5010 speech 2 4960
+             5400 end 2 5350
+             5600 words 2 yes",
+        ),
+        "5600 question.dropped question=h_01 reason=barge_in
+         - tool.started
+         - ! check",
+    );
+}
+
+#[test]
+fn vc_31_an_onset_that_may_lie_before_the_end_is_not_an_answer() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5040 speech 2 4990..5030
+             5400 end 2 5350
+             5600 words 2 yes",
+        ),
+        "question.dropped question=h_01 reason=barge_in
+         - tool.started",
+    );
+}
+
+#[test]
+fn vc_33_a_cough_neither_drops_nor_answers() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 2 5300
+             5400 end 2 5360
+             5500 words 2
+             6000 speech 3 6000
+             6400 end 3 6300
+             6500 words 3 yes
+             6700 check c1 yes",
+        ),
+        "question.heard
+         ! check c_01 yes
+         tool.started",
+    );
+}
+
+#[test]
+fn vc_37_no_commit_before_an_earlier_segment_resolves() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 3 5300
+             5600 end 3 5500
+             5700 words 3 yes
+             6500 words 2 no not that",
+        )
+        .replace("5000 over", "4500 speech 2 4480\n4800 end 2 4700\n5000 over"),
+        "6500 question.dropped question=h_01 reason=barge_in
+         - ! check
+         - tool.started",
+    );
+}
+
+#[test]
+fn vc_58_yes_no_wait_is_one_turn_and_one_check() {
+    check(
+        &Policy {
+            confirm: sayback_core::ConfirmPolicy { check_after_quiet: None, ..Default::default() },
+            ..Policy::default()
+        },
+        &after_asked(
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 yes
+             5700 speech 3 5700
+             6100 end 3 6000
+             6200 words 3 no wait
+             6500 check c1 no",
+        ),
+        "6350 ! check c_01 yes no wait
+         question.dropped question=h_01 reason=declined
+         model.told
+         ! generate
+         - tool.started",
+    );
+}
+
+#[test]
+fn vc_59_speech_in_the_grace_window_voids_the_verdict() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 yes
+             5720 check c1 yes
+             6000 speech 3 6000
+             6300 end 3 6250
+             6400 words 3 not yet
+             6700 check c2 no",
+        ),
+        "! check c_01 yes
+         ! check c_02 yes not yet
+         question.dropped question=h_01 reason=declined
+         - tool.started",
+    );
+}
+
+#[test]
+fn vc_22_a_wordless_sound_in_grace_only_delays_the_run() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 yes
+             5720 check c1 yes
+             6000 speech 3 6000
+             6200 end 3 6060
+             6300 words 3",
+        ),
+        "! check c_01 yes
+         6300 tool.started
+         - ! check c_02",
+    );
+}
+
+#[test]
+fn vc_46_keys_follow_the_same_rule() {
+    let mut policy = Policy::default();
+    policy.confirm.keypad = true;
+    check(&policy, &after_asked("5400 digit 1"), "dtmf\n5650 tool.started\n! run c1 by 1\n- ! check");
+    check(
+        &policy,
+        &after_asked("5400 digit 2"),
+        "question.dropped question=h_01 reason=declined\n- tool.started",
+    );
+    check(
+        &policy,
+        &after_asked("6000 tick").replace("5000 over", "4000 digit 1\n5000 over"),
+        "4000 question.dropped question=h_01 reason=barge_in\n- tool.started",
+    );
+    check(
+        &Policy::default(),
+        &after_asked("5400 digit 1"),
+        "question.heard\n- tool.started\n- question.dropped",
+    );
+}
+
+#[test]
+fn vc_52_a_failed_check_counts_as_unclear() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 yes
+             5800 check c1 fail garbage
+             6000 say g2 Sorry, I did not get that.
+             6010 done g2
+             6100 began u2
+             6900 over u2 6900
+             6950 began u3
+             8950 over u3 8950
+             9300 speech 3 9300
+             9700 end 3 9600
+             9800 words 3 yes
+             9900 check c2 yes",
+        ),
+        "answer.checked question=h_01 words=yes onset_ms=5300.0 margin_ms=300.0 verdict=unclear error=garbage
+         model.told
+         ! generate
+         question.repeated question=h_01 round=1
+         ! speak u_03 Question Shall I book Thursday at three?
+         8950 question.heard
+         ! check c_02 yes
+         tool.started",
+    );
+}
+
+#[test]
+fn vc_53_after_the_last_round_it_is_unconfirmed() {
+    let mut policy = Policy::default();
+    policy.confirm.rounds = 1;
+    check(
+        &policy,
+        &after_asked(
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 the weather is nice
+             5800 check c1 unclear",
+        ),
+        "question.dropped question=h_01 reason=unconfirmed
+         model.told
+         ! generate",
+    );
+}
+
+#[test]
+fn vc_56_silence_says_the_question_again() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "11000 tick
+             11200 began u2
+             13200 over u2 13200
+             13600 speech 2 13600
+             14000 end 2 13900
+             14050 words 2 yes
+             14300 check c1 yes",
+        ),
+        "11000 silence.followup n=1 text=Shall I book Thursday at three?
+         question.repeated question=h_01 round=0
+         13200 question.heard
+         tool.started",
+    );
+}
+
+#[test]
+fn vc_57_a_yes_after_other_agent_speech_is_asked_again() {
+    let mut policy = Policy::default();
+    policy.confirm.silence_text = Some("Are you still there?".to_owned());
+    check(
+        &policy,
+        &after_asked(
+            "11000 tick
+             11200 began u2
+             12200 over u2 12200
+             12600 speech 2 12600
+             13000 end 2 12900
+             13050 words 2 yes
+             13300 check c1 yes",
+        ),
+        "silence.followup n=1 text=Are you still there?
+         answer.checked question=h_01 words=yes
+         question.repeated question=h_01
+         - tool.started",
+    );
+}
+
+#[test]
+fn vc_63_a_complete_yes_then_hangup_runs_by_default() {
+    let script = after_asked(
+        "5300 speech 2 5300
+         5600 end 2 5500
+         5650 hangup
+         5700 words 2 yes
+         5900 check c1 yes
+         6500 ran c1 Booked.",
+    );
+    check(
+        &Policy::default(),
+        &script,
+        "call.ended\ntool.started\n! record h_01 executed\n- question.dropped",
+    );
+    let mut drop = Policy::default();
+    drop.confirm.after_hangup = AfterHangup::Drop;
+    check(
+        &drop,
+        &script,
+        "question.dropped question=h_01 reason=hangup\n! record h_01 answered_then_hung_up\n- tool.started",
+    );
+}
+
+#[test]
+fn vc_66_a_new_call_replaces_the_open_question() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 make it four
+             5800 check c1 no
+             6000 call g2 c2 book {}
+             6010 done g2
+             6020 ask c2 book Shall I book Thursday at four?
+             6200 began u2
+             8200 over u2 8200",
+        ),
+        "question.dropped question=h_01 reason=declined
+         question.held question=h_02
+         8200 question.heard question=h_02",
+    );
+}
+
+#[test]
+fn vc_71_a_tool_without_owner_does_not_run() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5100 tools find
+             5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 yes
+             5800 check c1 yes",
+        ),
+        "question.dropped question=h_01 reason=owner_gone
+         model.told
+         - tool.started",
+    );
+}
+
+#[test]
+fn vc_12_a_failing_re_call_closes_the_open_question() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 hmm what about friday
+             5800 check c1 unclear
+             6000 call g2 c2 book {}
+             6010 done g2
+             6020 refuse c2 start: no such slot",
+        ),
+        "question.dropped question=h_01 reason=input_error
+         model.told
+         ! generate
+         - tool.started",
+    );
+}
+
+#[test]
+fn vc_17_all_but_the_last_sentence_before_the_call_are_said() {
+    check(
+        &Policy::default(),
+        &ASKED.replace("1300 say g1 Sure.", "1300 say g1 Sure. One moment. I will book it"),
+        "agent.said utterance=u_01 text=Sure.
+         agent.said utterance=u_02 text=One moment.
+         agent.said utterance=u_03 text=Shall I book Thursday at three?
+         - agent.said utterance=u_03 text=I will book it",
+    );
+}
+
+#[test]
+fn vc_21_a_step_that_asks_never_hangs_up() {
+    for calls in [
+        "1300 call g1 e1 end_call {\"goodbye\":\"Bye.\"}\n1300 call g1 c1 book {}",
+        "1300 call g1 c1 book {}\n1300 call g1 e1 end_call {\"goodbye\":\"Bye.\"}",
+    ] {
+        check(
+            &Policy::default(),
+            &ASKED.replace("1300 call g1 c1 book {}", calls),
+            "model.told text=Refused
+             agent.said utterance=u_01 text=Shall I book
+             5000 question.heard
+             - ! end_call
+             - agent.said utterance=u_01 text=Bye",
+        );
+    }
+}
+
+#[test]
+fn vc_22_end_call_in_a_later_step_drops_the_hold_and_waits_for_the_goodbye() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 i have to go
+             5800 check c1 unclear
+             6000 call g2 e1 end_call {\"goodbye\":\"Goodbye.\"}
+             6010 done g2
+             6100 began u2
+             6900 over u2 6900",
+        ),
+        "question.dropped question=h_01 reason=cancelled
+         agent.said utterance=u_02 text=Goodbye.
+         6900 ! end_call
+         6900 call.ended reason=agent",
+    );
+}
+
+#[test]
+fn vc_82_an_affirmation_just_before_the_horizon_is_asked_again_by_the_runtime() {
+    let mut policy = Policy::default();
+    policy.confirm.near_end = NearEnd::Again;
+    check(
+        &policy,
+        &after_asked(
+            "4900 speech 2 4850
+             5300 end 2 5200
+             5400 words 2 yes",
+        ),
+        "question.dropped question=h_01 reason=barge_in
+         question.held question=h_02
+         agent.said utterance=u_02 text=Sorry, once more.
+         agent.said utterance=u_03 text=Shall I book Thursday at three?
+         - ! generate_never",
+    );
+}
+
+#[test]
+fn vc_45_ignored_speech_never_answers() {
+    let mut policy = Policy::default();
+    policy.confirm.question_barge_in = QuestionBargeIn::Ignore;
+    check(
+        &policy,
+        &after_asked("5600 words 2 yes")
+            .replace("5000 over", "4000 speech 2 4000\n4400 end 2 4300\n5000 over"),
+        "5600 question.heard
+         - question.dropped
+         - ! pause
+         - ! check",
+    );
+}
+
+#[test]
+fn vc_38_one_final_over_segments_on_both_sides_is_no_answer() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 3 5300
+             5600 end 3 5500
+             5700 words 2,3 yes",
+        )
+        .replace("5000 over", "4500 speech 2 4480\n4700 end 2 4600\n5000 over"),
+        "question.dropped question=h_01 reason=barge_in\n- tool.started",
+    );
+}
+
+#[test]
+fn vc_42_a_held_line_inside_the_question_is_not_heard() {
+    check(
+        &Policy::default(),
+        &after_asked("6000 tick").replace("5000 over", "3500 hold\n4500 resume\n5000 over"),
+        "question.dropped question=h_01 reason=not_played\nmodel.told\n- question.heard",
+    );
+}
+
+#[test]
+fn vc_41_a_failing_voice_asks_nothing() {
+    check(
+        &Policy::default(),
+        &after_asked("6000 tick").replace("5000 over u1 5000", "4000 broke u1"),
+        "question.dropped question=h_01 reason=tts_failed\nmodel.told\n! generate\n- question.heard",
+    );
+}
+
+#[test]
+fn vc_60_words_while_the_tool_runs_are_the_next_turn() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 yes
+             5800 check c1 yes
+             6500 speech 3 6500
+             6900 end 3 6800
+             7000 words 3 no wait
+             9000 ran c1 Booked.",
+        ),
+        "tool.started
+         9000 tool.finished
+         caller.turn text=no wait
+         ! generate
+         - question.dropped",
+    );
+}
+
+#[test]
+fn question_time_limit_counts_from_the_horizon() {
+    let mut policy = Policy::default();
+    policy.confirm.ttl = Some(Duration::from_secs(2));
+    check(
+        &policy,
+        &after_asked("5500 tick"),
+        "7300 question.dropped question=h_01 reason=expired\nmodel.told",
+    );
+    check(
+        &policy,
+        &after_asked(
+            "6900 speech 2 6900
+             7400 end 2 7300
+             7500 words 2 yes
+             7700 check c1 yes",
+        ),
+        "tool.started\n- question.dropped",
+    );
+}
+
+#[test]
+fn vc_25_chat_is_heard_when_it_is_said() {
+    check(
+        &Policy::default(),
+        "0 chat
+         100 message book it
+         200 call g1 c1 book {}
+         210 done g1
+         900 ask c1 book Shall I book?
+         1000 message yes
+         1600 check c1 yes
+         1700 ran c1 Booked.
+         1800 say g2 It is booked.
+         1801 done g2",
+        "100 caller.turn text=book it
+         900 question.heard question=h_01 earliest_ms=900.0 latest_ms=900.0
+         ! check c_01 yes
+         1600 tool.started
+         agent.heard utterance=u_02 text=It is booked. complete=true",
+    );
+}
+
+#[test]
+fn vc_35_a_message_that_waited_is_no_answer() {
+    check(
+        &Policy::default(),
+        "0 chat
+         100 message book it
+         200 call g1 c1 book {}
+         210 done g1
+         300 message yes
+         900 ask c1 book Shall I book?",
+        "900 question.heard\n- ! check\n- tool.started",
+    );
+}
