@@ -1,0 +1,108 @@
+//! A reply as a row of phrases, values and other words.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::lexicon::{Class, Language, Lexicon};
+use super::text::{Token, is_one_of, longest};
+use super::value::{self, Found};
+
+/// What a stretch of the reply is.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// A phrase of the lexicon.
+    Phrase(Class),
+    /// A number, a time, a date, spelled letters.
+    Value(Found),
+    /// Any other word.
+    Word,
+}
+
+/// A stretch of the reply, by its tokens.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) kind: Kind,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl Item {
+    pub(super) fn class(&self) -> Option<Class> {
+        match self.kind {
+            Kind::Phrase(class) => Some(class),
+            Kind::Value(_) | Kind::Word => None,
+        }
+    }
+
+    /// Something of its own: what a partial answer is about.
+    pub(super) fn is_content(&self) -> bool {
+        self.class().is_none()
+    }
+}
+
+/// Cuts a reply into items: the longest phrase wins, a value wins over a shorter phrase.
+pub(super) fn items(language: Language, lexicon: &Lexicon, tokens: &[Token]) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let (len, class) = phrase(lexicon, tokens, at);
+        let value = value::find(language, tokens, at).filter(|found| found.next - at > len);
+        let item = if let Some(found) = value {
+            let end = found.next;
+            Item { kind: Kind::Value(found), start: at, end }
+        } else if let Some(class) = special(language, lexicon, tokens, at, items.last()) {
+            Item { kind: Kind::Phrase(class), start: at, end: at + 1 }
+        } else if let Some(class) = class {
+            Item { kind: Kind::Phrase(class), start: at, end: at + len }
+        } else {
+            Item { kind: Kind::Word, start: at, end: at + 1 }
+        };
+        at = item.end;
+        items.push(item);
+    }
+    items
+}
+
+fn phrase(lexicon: &Lexicon, tokens: &[Token], at: usize) -> (usize, Option<Class>) {
+    let mut best = (0, None);
+    for (class, phrases) in lexicon.phrases {
+        let len = longest(tokens, at, phrases);
+        if len > best.0 {
+            best = (len, Some(*class));
+        }
+    }
+    best
+}
+
+/// What no list can say: verbs told to us, and Spanish "si", which without its accent is "if" unless it stands alone.
+fn special(
+    language: Language,
+    lexicon: &Lexicon,
+    tokens: &[Token],
+    at: usize,
+    before: Option<&Item>,
+) -> Option<Class> {
+    let token = &tokens[at];
+    if language == Language::Es && token.text == "si" && !token.raw.contains(['í', 'Í']) {
+        let next = tokens.get(at + 1);
+        let alone = next.is_none_or(|t| {
+            t.starts_clause || is_one_of(&t.text, "por|claro|señor|señora|gracias|correcto|exacto")
+        });
+        return Some(if alone { Class::Yes } else { Class::Condition });
+    }
+    if !is_one_of(&token.text, lexicon.verbs) {
+        return None;
+    }
+    let before = before.and_then(Item::class);
+    let led = token.starts_clause
+        || matches!(before, Some(Class::Yes | Class::Weak | Class::Grant | Class::And))
+        || at > 0 && is_one_of(&tokens[at - 1].text, "please|can|may|could");
+    led.then_some(Class::Grant)
+}
+
+/// The words of a stretch, as they were said.
+pub(super) fn said(language: Language, tokens: &[Token]) -> String {
+    let gap = if language == Language::Ja { "" } else { " " };
+    let words: Vec<&str> = tokens.iter().map(|t| t.raw.as_str()).collect();
+    words.join(gap)
+}
