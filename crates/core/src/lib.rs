@@ -9,7 +9,6 @@
 extern crate alloc;
 
 pub mod check;
-mod check_stub;
 pub mod command;
 pub mod confirmation;
 pub mod context;

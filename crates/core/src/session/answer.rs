@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::check_stub as check;
+use crate::check;
 use crate::command::{CheckRequest, Command, DropReason, Report};
 use crate::context::Item;
 use crate::event::{CheckAnswer, Verdict};

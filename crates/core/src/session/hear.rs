@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::check_stub as check;
+use crate::check;
 use crate::command::{Command, DropReason, Report};
 use crate::context::Item;
 use crate::event::{Transcript, VoiceFrame};
