@@ -1,0 +1,39 @@
+//! What a tool of an agent file does: an answer of its own, an HTTP request or a command.
+
+mod command;
+mod http;
+mod reply;
+
+use std::time::Duration;
+
+use sayback_runtime::agent::ToolOutput;
+use serde_json::Value;
+
+pub(crate) use command::Command;
+pub(crate) use http::{Header, Http, Method};
+pub(crate) use reply::Reply;
+
+/// Most bytes of an answer that are read.
+const MAX_ANSWER: usize = 64 * 1024;
+/// What a back end has beyond the tool's limit. The driver's own limit comes first, and it alone can say that the
+/// outcome is unknown; this one makes sure that nothing runs on.
+const BEYOND_LIMIT: Duration = Duration::from_millis(250);
+
+/// An answer: `{"ok": …, "message": …}`, any other JSON as it is, or text.
+fn answer(body: &str, worked: bool) -> ToolOutput {
+    let body = body.trim();
+    let parsed = serde_json::from_str::<Value>(body).ok();
+    let field = |name: &str| parsed.as_ref().and_then(|value| value.get(name));
+    let ok = worked && field("ok").and_then(Value::as_bool).unwrap_or(true);
+    let message = field("message").and_then(Value::as_str).unwrap_or(body);
+    let message = match (message, ok) {
+        ("", true) => "Done.".to_owned(),
+        ("", false) => "It failed and gave no reason.".to_owned(),
+        (message, _) => message.to_owned(),
+    };
+    ToolOutput { ok, message }
+}
+
+fn unknown_outcome(what: &str, limit: Duration) -> String {
+    format!("{what} did not answer within {} s; it is not known whether it happened.", limit.as_secs_f32())
+}

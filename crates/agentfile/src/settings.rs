@@ -1,0 +1,238 @@
+//! What an agent file says besides the agent: models, voice, line, privacy. Resolved: every field has its value.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::reader::Section;
+
+/// Who answers for the language model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LlmProvider {
+    /// Any server that speaks OpenAI's chat completions.
+    OpenAi,
+    /// Anthropic's messages.
+    Anthropic,
+    /// A model that runs beside us, without a key.
+    Local,
+    /// The steps that a scenario gives.
+    Scripted,
+}
+
+/// The language model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LlmSettings {
+    /// Who answers.
+    pub provider: LlmProvider,
+    /// Where, without a trailing slash; `None`: the provider's own address.
+    pub base_url: Option<String>,
+    /// Which model.
+    pub model: String,
+    /// The environment variable that holds the key; `None`: no key is sent.
+    pub api_key_env: Option<String>,
+    /// Sampling temperature; `None`: the provider's default.
+    pub temperature: Option<f32>,
+    /// Most tokens of a step; `None`: the provider's default.
+    pub max_tokens: Option<u32>,
+    /// Longest wait for the first piece of a step.
+    pub first_token: Duration,
+    /// Longest wait between two pieces.
+    pub between_tokens: Duration,
+}
+
+/// Who recognises speech.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SttProvider {
+    /// Whisper, in this process.
+    Whisper,
+}
+
+/// Speech recognition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SttSettings {
+    /// Who recognises.
+    pub provider: SttProvider,
+    /// Which model: `tiny.en`, `base`.
+    pub model: String,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TtsProvider {
+    /// Piper, in this process.
+    Piper,
+}
+
+/// The voice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TtsSettings {
+    /// Who speaks.
+    pub provider: TtsProvider,
+    /// Which voice: `en_US-joe-medium`.
+    pub voice: String,
+}
+
+/// What stands at the other end of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FarEnd {
+    /// A carrier's gateway: what it reports says nothing about the caller's ear.
+    Trunk,
+    /// The caller's own device.
+    Endpoint,
+}
+
+/// The telephone line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineSettings {
+    /// What stands at the other end.
+    pub far: FarEnd,
+    /// The loop from our output to our input where nothing measures it.
+    pub assumed_loop: Duration,
+}
+
+/// A kind of personal detail that is replaced in logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Redact {
+    /// Telephone numbers.
+    Phone,
+    /// E-mail addresses.
+    Email,
+    /// Card numbers.
+    Card,
+    /// Bank account numbers.
+    Iban,
+}
+
+/// What is kept of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Privacy {
+    /// What is replaced in logs.
+    pub redact: Vec<Redact>,
+    /// Whether sound is recorded.
+    pub record: bool,
+}
+
+/// The built-in model of `provider = "local"`, by its name in the models' manifest.
+const LOCAL_MODEL: &str = "qwen2.5-coder-1.5b-instruct";
+
+pub(crate) fn llm(section: Option<Section<'_>>) -> LlmSettings {
+    let mut settings = LlmSettings {
+        provider: LlmProvider::Local,
+        base_url: None,
+        model: LOCAL_MODEL.to_owned(),
+        api_key_env: None,
+        temperature: None,
+        max_tokens: None,
+        first_token: Duration::from_secs(15),
+        between_tokens: Duration::from_secs(10),
+    };
+    let Some(section) = section else { return settings };
+    let providers = [
+        ("openai", LlmProvider::OpenAi),
+        ("anthropic", LlmProvider::Anthropic),
+        ("local", LlmProvider::Local),
+        ("scripted", LlmProvider::Scripted),
+    ];
+    settings.provider = section.one_of("provider", &providers).unwrap_or(settings.provider);
+    settings.base_url = base_url(&section);
+    settings.api_key_env = env_name(&section, "api_key_env");
+    settings.temperature = section.number("temperature", 0.0, 2.0).map(|t| t as f32);
+    settings.max_tokens = section.integer("max_tokens", 1, 100_000).and_then(|n| u32::try_from(n).ok());
+    settings.first_token = section.duration("first_token").unwrap_or(settings.first_token);
+    settings.between_tokens = section.duration("between_tokens").unwrap_or(settings.between_tokens);
+    let hosted = matches!(settings.provider, LlmProvider::OpenAi | LlmProvider::Anthropic);
+    if hosted {
+        settings.model = section.required_text("model", "gpt-4o-mini");
+    } else {
+        settings.model = section.text("model").unwrap_or(settings.model);
+    }
+    section.finish();
+    settings
+}
+
+fn base_url(section: &Section<'_>) -> Option<String> {
+    let text = section.text("base_url")?;
+    let usable = reqwest::Url::parse(&text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if !usable {
+        let hint = "write it like \"http://127.0.0.1:11434/v1\"";
+        section.fault_at("base_url", "`base_url` is no http or https address", hint);
+    }
+    usable.then(|| text.trim_end_matches('/').to_owned())
+}
+
+/// The name of an environment variable; a key in its place is refused without being shown.
+pub(crate) fn env_name(section: &Section<'_>, key: &'static str) -> Option<String> {
+    let name = section.text(key)?;
+    let usable = !name.is_empty()
+        && name.len() <= 100
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    if !usable {
+        let hint = "write the variable's name in capitals, like \"OPENAI_API_KEY\"; the key itself stays out of the file";
+        section.fault_at(key, format!("`{key}` is not the name of an environment variable"), hint);
+    }
+    usable.then_some(name)
+}
+
+pub(crate) fn stt(section: Option<Section<'_>>, language: &str) -> SttSettings {
+    let english = language.split('-').next() == Some("en");
+    let model = if english { "tiny.en" } else { "base" };
+    let mut settings = SttSettings { provider: SttProvider::Whisper, model: model.to_owned() };
+    let Some(section) = section else { return settings };
+    settings.provider =
+        section.one_of("provider", &[("whisper", SttProvider::Whisper)]).unwrap_or(settings.provider);
+    settings.model = section.text("model").unwrap_or(settings.model);
+    if settings.model.ends_with(".en") && !english {
+        let message =
+            format!("the model `{}` knows English only, the agent speaks `{language}`", settings.model);
+        section.fault_at("model", message, "use `model = \"base\"`");
+    }
+    section.finish();
+    settings
+}
+
+pub(crate) fn tts(section: Option<Section<'_>>) -> TtsSettings {
+    let mut settings = TtsSettings { provider: TtsProvider::Piper, voice: "en_US-joe-medium".to_owned() };
+    let Some(section) = section else { return settings };
+    settings.provider =
+        section.one_of("provider", &[("piper", TtsProvider::Piper)]).unwrap_or(settings.provider);
+    settings.voice = section.text("voice").unwrap_or(settings.voice);
+    section.finish();
+    settings
+}
+
+pub(crate) fn line(section: Option<Section<'_>>) -> LineSettings {
+    let mut settings = LineSettings { far: FarEnd::Trunk, assumed_loop: Duration::from_millis(350) };
+    let Some(section) = section else { return settings };
+    let ends = [("trunk", FarEnd::Trunk), ("endpoint", FarEnd::Endpoint)];
+    settings.far = section.one_of("far", &ends).unwrap_or(settings.far);
+    settings.assumed_loop = section.duration("assumed_loop").unwrap_or(settings.assumed_loop);
+    section.finish();
+    settings
+}
+
+pub(crate) fn privacy(section: Option<Section<'_>>) -> Privacy {
+    let kinds = BTreeMap::from([
+        ("phone", Redact::Phone),
+        ("email", Redact::Email),
+        ("card", Redact::Card),
+        ("iban", Redact::Iban),
+    ]);
+    let mut settings = Privacy { redact: vec![Redact::Phone, Redact::Email, Redact::Card], record: false };
+    let Some(section) = section else { return settings };
+    if let Some(words) = section.texts("redact") {
+        settings.redact.clear();
+        for (word, span) in words {
+            match kinds.get(word.as_str()) {
+                Some(kind) => settings.redact.push(*kind),
+                None => section.reader().fault(
+                    span,
+                    format!("`redact` does not know `{word}`"),
+                    "use `phone`, `email`, `card` or `iban`",
+                ),
+            }
+        }
+    }
+    settings.record = section.boolean("record").unwrap_or(false);
+    section.finish();
+    settings
+}

@@ -1,0 +1,237 @@
+//! Templates over a tool's input, with the spoken-form filters.
+//!
+//! What comes out is plain text on one line. A value that cannot be said, is absent or is null is an error: half a
+//! question must not be asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value};
+use serde_json::Map;
+
+use crate::reader::nearest;
+use crate::spoken::{self, Language};
+
+/// Names that a template can use besides the input's fields.
+pub(crate) const RESERVED: [&str; 3] = ["input", "vars", "language"];
+/// The filters that speak values, for hints and documentation.
+const FILTERS: [&str; 9] = [
+    "spoken_date",
+    "spoken_time",
+    "spoken_datetime",
+    "spoken_money",
+    "spoken_email",
+    "spoken_digits",
+    "spoken_phone",
+    "spoken_list",
+    "spoken_number",
+];
+const BUILTINS: [&str; 7] = ["range", "dict", "debug", "namespace", "joiner", "cycler", "lipsum"];
+const MAIN: &str = "template";
+
+/// One compiled template.
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    environment: Environment<'static>,
+    source: String,
+}
+
+/// What a template sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) input: &'a serde_json::Value,
+    pub(crate) vars: &'a BTreeMap<String, String>,
+    pub(crate) language: &'a str,
+}
+
+impl Template {
+    /// Compiles it and checks that it reads only fields that exist. The error is a message and a hint.
+    pub(crate) fn compile(source: &str, fields: &[&str], open: bool) -> Result<Self, (String, String)> {
+        let mut environment = environment();
+        environment
+            .add_template_owned(MAIN, source.to_owned())
+            .map_err(|error| (error.to_string(), String::new()))?;
+        let template = Self { environment, source: source.to_owned() };
+        template.check_filters()?;
+        let known: Vec<&str> = fields.iter().copied().chain(RESERVED).collect();
+        for name in template.names() {
+            if open || known.contains(&name.as_str()) || BUILTINS.contains(&name.as_str()) {
+                continue;
+            }
+            let hint = match nearest(&name, known.iter().copied()) {
+                Some(field) => format!("did you mean `{field}`?"),
+                None => format!("the input has: {}", fields.join(", ")),
+            };
+            return Err((format!("the template reads `{name}`, which the input does not have"), hint));
+        }
+        Ok(template)
+    }
+
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The names that it reads from outside.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let template = self.environment.get_template(MAIN);
+        template.map(|t| t.undeclared_variables(false).into_iter().collect()).unwrap_or_default()
+    }
+
+    /// The input's fields that it reads: by name or as `input.name`.
+    pub(crate) fn fields(&self) -> BTreeSet<String> {
+        let Ok(template) = self.environment.get_template(MAIN) else { return BTreeSet::new() };
+        let nested = template.undeclared_variables(true);
+        let first =
+            |path: &str| path.strip_prefix("input.").unwrap_or(path).split('.').next().map(str::to_owned);
+        nested.iter().filter_map(|path| first(path)).collect()
+    }
+
+    /// The text, on one line, without anything that a voice could take for markup or control.
+    pub(crate) fn render(&self, view: View<'_>) -> Result<String, String> {
+        let mut context = Map::new();
+        context.insert("vars".to_owned(), serde_json::json!(view.vars));
+        context.insert("input".to_owned(), view.input.clone());
+        if let Some(fields) = view.input.as_object() {
+            context.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        context.insert("language".to_owned(), view.language.into());
+        let template = self.environment.get_template(MAIN).map_err(|error| error.to_string())?;
+        template.render(context).map(|text| plain(&text)).map_err(|error| reason(&error))
+    }
+
+    /// Unknown filters fail only when rendered, and a rendering stops at its first fault: so each is tried by itself.
+    fn check_filters(&self) -> Result<(), (String, String)> {
+        for filter in filters_in(&self.source) {
+            let probe = format!("0 | {filter}");
+            let outcome = self.environment.compile_expression(&probe).and_then(|e| e.eval(()));
+            if outcome.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter) {
+                let hint = match nearest(&filter, FILTERS) {
+                    Some(known) => format!("did you mean `{known}`?"),
+                    None => format!("filters that speak values: {}", FILTERS.join(", ")),
+                };
+                return Err((format!("there is no filter `{filter}`"), hint));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words behind a bar within `{{ }}` and `{% %}`, texts in quotes left out.
+fn filters_in(source: &str) -> BTreeSet<String> {
+    let mut filters = BTreeSet::new();
+    for tag in source.split(['{', '}']).filter(|tag| tag.contains('|')) {
+        for (at, outside) in tag.split(['"', '\'']).enumerate() {
+            if at % 2 == 1 {
+                continue;
+            }
+            for behind in outside.split('|').skip(1) {
+                let is_name = |c: char| c.is_alphanumeric() || c == '_';
+                let name: String = behind.trim_start().chars().take_while(|c| is_name(*c)).collect();
+                if !name.is_empty() {
+                    filters.insert(name);
+                }
+            }
+        }
+    }
+    filters
+}
+
+/// Plain text on one line: control and invisible formatting characters become spaces, and `[[`, which a phoneme-reading
+/// voice takes for phonemes, is pulled apart.
+pub(crate) fn plain(text: &str) -> String {
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+    };
+    let spaced: String = text.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect();
+    let mut line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
+    while line.contains("[[") {
+        line = line.replace("[[", "[ [");
+    }
+    line
+}
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_fuel(Some(100_000));
+    environment.set_formatter(|out, state, value| {
+        match value.kind() {
+            ValueKind::None => return Err(cannot("a value that is null cannot be said")),
+            ValueKind::Seq | ValueKind::Iterable => {
+                return Err(cannot("a list cannot be said as it is; use spoken_list"));
+            }
+            ValueKind::Map => {
+                return Err(cannot("an object cannot be said as it is; name one of its fields"));
+            }
+            _ => {}
+        }
+        minijinja::escape_formatter(out, state, value)
+    });
+    environment.add_filter("spoken_date", |state: &State<'_, '_>, value: Value, options: Kwargs| {
+        let year = year(&options)?;
+        said(state, &value, |text, language| spoken::date(text, language, year))
+    });
+    environment.add_filter("spoken_datetime", |state: &State<'_, '_>, value: Value, options: Kwargs| {
+        let year = year(&options)?;
+        said(state, &value, |text, language| spoken::date_time(text, language, year))
+    });
+    environment.add_filter("spoken_time", |s: &State<'_, '_>, v: Value| said(s, &v, spoken::time));
+    environment.add_filter("spoken_email", |s: &State<'_, '_>, v: Value| said(s, &v, spoken::email));
+    environment.add_filter("spoken_digits", |s: &State<'_, '_>, v: Value| said(s, &v, spoken::digits));
+    environment.add_filter("spoken_phone", |s: &State<'_, '_>, v: Value| said(s, &v, spoken::phone));
+    environment.add_filter("spoken_number", |s: &State<'_, '_>, v: Value| said(s, &v, spoken::number));
+    environment.add_filter("spoken_money", |state: &State<'_, '_>, value: Value, currency: Value| {
+        let currency = scalar(&currency)?;
+        said(state, &value, |text, language| spoken::money(text, &currency, language))
+    });
+    environment.add_filter("spoken_list", spoken_list);
+    environment
+}
+
+fn spoken_list(state: &State<'_, '_>, value: Value) -> Result<String, Error> {
+    if value.kind() == ValueKind::String {
+        return Err(cannot("spoken_list wants a list"));
+    }
+    let items: Vec<String> = value.try_iter()?.map(|item| scalar(&item)).collect::<Result<_, _>>()?;
+    spoken::list(&items, language(state)).map_err(cannot)
+}
+
+fn said(
+    state: &State<'_, '_>,
+    value: &Value,
+    say: impl Fn(&str, Language) -> Result<String, String>,
+) -> Result<String, Error> {
+    say(&scalar(value)?, language(state)).map_err(cannot)
+}
+
+fn language(state: &State<'_, '_>) -> Language {
+    let tag = state.lookup("language");
+    Language::of(tag.as_ref().and_then(Value::as_str).unwrap_or_default())
+}
+
+fn year(options: &Kwargs) -> Result<bool, Error> {
+    let year: Option<bool> = options.get("year")?;
+    options.assert_all_used()?;
+    Ok(year.unwrap_or(false))
+}
+
+fn scalar(value: &Value) -> Result<String, Error> {
+    match value.kind() {
+        ValueKind::String => Ok(value.as_str().unwrap_or_default().to_owned()),
+        ValueKind::Number if value.is_integer() => Ok(value.to_string()),
+        ValueKind::Number => f64::try_from(value.clone()).map(|number| number.to_string()),
+        ValueKind::Undefined => Err(Error::from(ErrorKind::UndefinedError)),
+        _ => Err(cannot(format!("{value} cannot be said"))),
+    }
+}
+
+fn cannot(reason: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, reason.into())
+}
+
+fn reason(error: &Error) -> String {
+    error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
+}
