@@ -1,3 +1,4 @@
 //! The virtual shell: scenarios, bundles, reports.
 
 pub mod scenario;
+pub mod timing;

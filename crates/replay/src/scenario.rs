@@ -25,6 +25,7 @@ mod written;
 
 pub use check::{Failure, check_expectations};
 pub use expect::{Expect, Expected, Matcher};
+pub(crate) use fault::nearest;
 pub use fault::{Fault, ScenarioError};
 pub use numbers::length_of_speech;
 pub use read::parse_scenario;

@@ -288,6 +288,8 @@ fn one_unmet_expectation_does_not_hide_the_next() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_text_makes_the_reader_panic(text in ".{0,300}") {
         let _ = parse_scenario(&text, Path::new("x"));
