@@ -8,9 +8,15 @@ pub mod clip;
 pub mod filter;
 pub mod flac;
 pub mod noise;
+pub mod onset;
 pub mod pcm;
 pub mod resample;
+pub mod silero;
 pub mod telephone;
+pub mod vad;
 pub mod wav;
 
 pub use clip::{Clip, ReadError, read_audio};
+pub use resample::Resampler;
+pub use silero::{Silero, SileroModel};
+pub use vad::{Earshot, SpeechProbability, VoiceDetector};

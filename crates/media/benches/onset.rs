@@ -1,0 +1,198 @@
+//! How well is the beginning of a real word known, and what does listening for it cost?
+//!
+//! `cargo bench -p sayback-media --bench onset -- FOLDER` takes the recordings of a folder (or of the environment
+//! variable `SAYBACK_ONSET_AUDIO`), puts each behind three seconds of line noise, in the telephone's band, clean and
+//! with 20 and 12 dB of noise, and compares what the detector states with the beginning that the clean sound itself
+//! shows: the first 5 ms within 35 dB of its loudest. `SAYBACK_SILERO` names the Silero file; without it the light
+//! model is used.
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sayback_core::{Time, VoiceFrame};
+use sayback_media::noise::{WhiteNoise, mix_at_snr};
+use sayback_media::{
+    Earshot, Silero, SileroModel, SpeechProbability, VoiceDetector, pcm, read_audio, telephone,
+};
+
+const RATE: u32 = 16_000;
+const LEAD: usize = 3 * RATE as usize;
+/// Percent from which a frame counts as speech.
+const SPEECH: u8 = 50;
+
+fn main() {
+    let folder = std::env::args().skip(1).find(|a| !a.starts_with('-')).map(PathBuf::from);
+    let Some(folder) = folder.or_else(|| std::env::var_os("SAYBACK_ONSET_AUDIO").map(PathBuf::from)) else {
+        println!("no recordings: give a folder as argument, or in SAYBACK_ONSET_AUDIO");
+        return;
+    };
+    let silero = std::env::var_os("SAYBACK_SILERO").map(|path| {
+        SileroModel::load(Path::new(&path), 1).expect("SAYBACK_SILERO names a file with the Silero model")
+    });
+    println!("model: {}", if silero.is_some() { "Silero" } else { "the light one" });
+    let words = words(&folder);
+    println!("{} recordings", words.len());
+    for snr_db in [None, Some(20.0), Some(12.0)] {
+        let mut tally = Tally::default();
+        for (name, word) in &words {
+            tally.note(name, trial(word, snr_db, &silero));
+        }
+        let noise = snr_db.map_or("clean".to_owned(), |db| format!("{db} dB"));
+        tally.print(&noise);
+    }
+    for gated in [true, false] {
+        cost(&words, gated, &silero);
+    }
+}
+
+fn model(silero: &Option<Arc<SileroModel>>) -> Box<dyn SpeechProbability> {
+    match silero {
+        Some(silero) => Box::new(Silero::new(silero)),
+        None => Box::<Earshot>::default(),
+    }
+}
+
+/// Every readable recording of a folder at 16,000 Hz, through the telephone.
+fn words(folder: &Path) -> Vec<(String, Vec<f32>)> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the folder can be read")
+        .filter_map(|e| Some(e.ok()?.path()))
+        .collect();
+    paths.sort();
+    let read = |path: &PathBuf| {
+        let line = read_audio(path).ok()?.mono_at(8_000).ok()?;
+        let coded = telephone::over_the_line(&line, 8_000);
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        Some((name, sayback_media::resample::resample(&coded, 8_000, RATE).ok()?))
+    };
+    paths.iter().filter_map(read).filter(|(_, word)| word.len() > 800).collect()
+}
+
+/// First sample within 35 dB of the loudest 5 ms.
+fn reference(word: &[f32]) -> usize {
+    let levels: Vec<f32> = word.chunks(80).map(pcm::level_dbfs).collect();
+    let loudest = levels.iter().copied().fold(pcm::SILENCE_DBFS, f32::max);
+    levels.iter().position(|level| *level > loudest - 35.0).unwrap_or(0) * 80
+}
+
+struct Trial {
+    onset: Time,
+    first: Option<VoiceFrame>,
+}
+
+fn trial(word: &[f32], snr_db: Option<f32>, silero: &Option<Arc<SileroModel>>) -> Trial {
+    let mut sound = vec![0.0; LEAD];
+    sound.extend_from_slice(word);
+    sound.extend(std::iter::repeat_n(0.0, RATE as usize));
+    match snr_db {
+        None => {
+            let idle = WhiteNoise::new(1).samples(sound.len(), -72.0);
+            sound.iter_mut().zip(idle).for_each(|(s, n)| *s += n);
+        }
+        Some(db) => {
+            let mut noise = WhiteNoise::new(2).samples(sound.len(), -20.0);
+            telephone::band(RATE).process(&mut noise);
+            mix_at_snr(&mut sound, &noise, RATE, db);
+        }
+    }
+    let onset = at(LEAD + reference(word));
+    let mut detector = VoiceDetector::new(model(silero));
+    let mut first = None;
+    for (n, piece) in sound.chunks(320).enumerate() {
+        let keep = |frame: VoiceFrame| {
+            if frame.speech >= SPEECH && frame.end > onset && first.is_none() {
+                first = Some(frame);
+            }
+        };
+        detector.push(piece, at(n * 320), keep).expect("the model works");
+    }
+    Trial { onset, first }
+}
+
+fn at(sample: usize) -> Time {
+    Time::from_micros(sample as u64 * 125 / 2)
+}
+
+#[derive(Default)]
+struct Tally {
+    contained: usize,
+    missed: usize,
+    /// `earliest` minus the true beginning, in µs: negative is safe.
+    late: Vec<i64>,
+    /// Start of the first frame of speech minus the true beginning, in µs.
+    frame_late: Vec<i64>,
+    worst: String,
+}
+
+impl Tally {
+    fn note(&mut self, name: &str, trial: Trial) {
+        let Some(first) = trial.first else {
+            self.missed += 1;
+            return;
+        };
+        let late = first.rise.diff_micros(trial.onset);
+        self.contained += usize::from(late <= 0 && first.start >= trial.onset);
+        if self.late.iter().all(|other| *other < late) {
+            name.clone_into(&mut self.worst);
+        }
+        self.late.push(late);
+        self.frame_late.push(first.start.diff_micros(trial.onset));
+    }
+
+    fn print(mut self, noise: &str) {
+        self.late.sort_unstable();
+        self.frame_late.sort_unstable();
+        let ms = |values: &[i64], share: usize| values[(values.len() - 1) * share / 100] as f64 / 1_000.0;
+        if self.late.is_empty() {
+            println!("{noise:>6}: no word was found");
+            return;
+        }
+        println!(
+            "{noise:>6}: interval holds the beginning {} of {}, not found {}; earliest minus beginning: \
+             least {} median {} most {} ms ({}), late {}; first frame minus beginning: least {} median {} most {} ms",
+            self.contained,
+            self.late.len(),
+            self.missed,
+            ms(&self.late, 0),
+            ms(&self.late, 50),
+            ms(&self.late, 100),
+            self.worst,
+            self.late.iter().filter(|late| **late > 0).count(),
+            ms(&self.frame_late, 0),
+            ms(&self.frame_late, 50),
+            ms(&self.frame_late, 100),
+        );
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench measures real time")]
+fn cost(words: &[(String, Vec<f32>)], gated: bool, silero: &Option<Arc<SileroModel>>) {
+    // A caller who speaks a third of the time.
+    let mut sound = Vec::new();
+    for (_, word) in words.iter().take(40) {
+        sound.extend_from_slice(word);
+        sound.extend(std::iter::repeat_n(0.0, word.len() * 2));
+    }
+    let idle = WhiteNoise::new(3).samples(sound.len(), -60.0);
+    sound.iter_mut().zip(idle).for_each(|(s, n)| *s += n);
+    let mut detector = VoiceDetector::new(model(silero));
+    if !gated {
+        detector = detector.ungated();
+    }
+    let start = std::time::Instant::now();
+    for (n, piece) in sound.chunks(320).enumerate() {
+        detector.push(piece, at(n * 320), |_| ()).expect("the model works");
+    }
+    let seconds = sound.len() as f64 / f64::from(RATE);
+    let counts = detector.counts();
+    println!(
+        "{}: {:.3} ms a second of sound ({:.0} s, a third of it speech; {} of {} frames and {} runs)",
+        if gated { "with the gate" } else { "without" },
+        start.elapsed().as_secs_f64() * 1_000.0 / seconds,
+        seconds,
+        counts.frames.min(counts.runs),
+        counts.frames,
+        counts.runs,
+    );
+}
