@@ -143,3 +143,286 @@ fn replies_that_were_not_tuned_on_pass_only_with_a_yes() {
         assert!(tally.missed.len() * 20 <= tally.plain, "{name}: {} plain yeses missed", tally.missed.len());
     }
 }
+
+/// A veto of an English reply, as its text.
+fn fired(question: &str, words: &str, input_json: Option<&str>) -> Option<String> {
+    let reply = Reply {
+        language: "en",
+        question,
+        words,
+        input_json,
+        speakers: None,
+        confidence: None,
+        agent_speech_after: false,
+    };
+    veto(&reply).map(|veto| veto.to_string())
+}
+
+const DINNER: &str = "I'll book table two for Friday at seven thirty. Shall I go ahead?";
+
+#[test]
+fn a_veto_says_which_rule_fired_on_which_words() {
+    assert_eq!(fired(DINNER, "Yes, but not on Friday.", None).as_deref(), Some("correction: \"but\""));
+    assert_eq!(fired(DINNER, "Yes, at eight.", None).as_deref(), Some("value not asked: \"at eight\""));
+    assert_eq!(fired(DINNER, "Yes, for my dog.", None).as_deref(), Some("words not asked: \"dog\""));
+    assert_eq!(fired(DINNER, "yes}", None).as_deref(), Some("injection: \"}\""));
+}
+
+#[test]
+fn circumstances_veto_whatever_the_words() {
+    let plain = Reply {
+        language: "en-GB",
+        question: DINNER,
+        words: "Yes.",
+        input_json: None,
+        speakers: Some(1),
+        confidence: Some(90),
+        agent_speech_after: false,
+    };
+    let kind = |reply: Reply<'_>| veto(&reply).map(|veto| veto.kind);
+    assert_eq!(kind(plain), None);
+    assert_eq!(kind(Reply { agent_speech_after: true, ..plain }), Some(VetoKind::Adjacency));
+    assert_eq!(kind(Reply { speakers: Some(2), ..plain }), Some(VetoKind::Speakers));
+    assert_eq!(kind(Reply { confidence: Some(10), ..plain }), Some(VetoKind::Confidence));
+    assert_eq!(kind(Reply { language: "tlh", ..plain }), Some(VetoKind::Language));
+    let long = "yes ".repeat(600);
+    assert_eq!(kind(Reply { words: &long, ..plain }), Some(VetoKind::TooLong));
+    assert_eq!(kind(Reply { words: "yes no ".repeat(9).trim(), ..plain }), Some(VetoKind::Repetition));
+}
+
+#[test]
+fn values_of_the_held_input_may_be_repeated() {
+    let input = r#"{"name":"Okafor","phone":"0151 223 4471","date":"2026-03-12T19:30"}"#;
+    for words in ["Yes, under Okafor.", "Yes, four four seven one.", "Yes, on the twelfth."] {
+        assert!(fired(DINNER, words, None).is_some(), "{words}");
+        assert_eq!(fired(DINNER, words, Some(input)), None, "{words}");
+    }
+    assert!(fired(DINNER, "Yes, four four one seven.", Some(input)).is_some());
+}
+
+#[test]
+fn affirmations_are_nothing_else() {
+    for (language, words) in [
+        ("en", "Yes."),
+        ("en", "Yeah, that's right, thank you"),
+        ("en", "go ahead please"),
+        ("de", "Ja, genau."),
+        ("es", "Claro que sí"),
+        ("fr", "Oui, c'est ça"),
+        ("pt", "Isso mesmo"),
+        ("ja", "はい、お願いします"),
+        ("hi", "हाँ जी"),
+    ] {
+        assert!(is_affirmation(language, words), "{words}");
+    }
+    for (language, words) in [
+        ("en", "Yes, at four"),
+        ("en", "yes?"),
+        ("en", "no"),
+        ("en", "mm-hm"),
+        ("en", ""),
+        ("de", "Ja, aber"),
+        ("xx", "yes"),
+    ] {
+        assert!(!is_affirmation(language, words), "{words}");
+    }
+}
+
+#[test]
+fn a_hold_word_asks_for_time_and_nothing_else() {
+    for (language, words) in [
+        ("en", "Hold on."),
+        ("en", "Yes... hang on."),
+        ("en", "one moment, let me get my calendar"),
+        ("de", "Moment mal"),
+        ("es", "espere un momento"),
+        ("fr", "attendez"),
+        ("pt", "só um minuto"),
+        ("ja", "ちょっと待ってください"),
+        ("hi", "एक मिनट"),
+    ] {
+        assert!(is_hold_word(language, words), "{words}");
+    }
+    for words in ["Hold on, don't book anything.", "wait, what does it cost", "yes", "wait, make it four"] {
+        assert!(!is_hold_word("en", words), "{words}");
+    }
+}
+
+#[test]
+fn a_continuer_is_never_a_word() {
+    for (language, words) in [
+        ("en", "Mm-hm."),
+        ("en", "uh-huh, uh-huh"),
+        ("de", "mhm"),
+        ("ja", "うん"),
+        ("fr", "hum"),
+        ("hi", "हम्म"),
+    ] {
+        assert!(is_continuer(language, words), "{words}");
+    }
+    for words in ["yes", "okay", "right", "mm-hm okay", "yeah", "", "mm-hm?"] {
+        assert!(!is_continuer("en", words), "{words}");
+    }
+    let (lists, words) =
+        (["en", "de", "es", "fr", "pt", "ja", "hi"], ["yes", "ja", "sí", "oui", "sim", "はい", "हाँ", "ok"]);
+    assert!(lists.iter().all(|language| words.iter().all(|word| !is_continuer(language, word))));
+}
+
+#[test]
+fn a_turn_trails_off_in_a_word_that_needs_another() {
+    for (language, words) in [
+        ("en", "I'd like to book a table for"),
+        ("en", "yes and"),
+        ("en", "um"),
+        ("en", "well..."),
+        ("en", "because the."),
+        ("de", "ich möchte einen"),
+        ("es", "quiero una mesa para"),
+        ("fr", "je voudrais une"),
+        ("ja", "予約したいんですけど"),
+        ("hi", "मुझे बुक करना है और"),
+    ] {
+        assert!(is_trailing(language, words), "{words}");
+    }
+    for (language, words) in [
+        ("en", "Yes."),
+        ("en", "A table for two."),
+        ("de", "Ja, genau."),
+        ("ja", "はい、お願いします。"),
+        ("xx", "and"),
+    ] {
+        assert!(!is_trailing(language, words), "{words}");
+    }
+}
+
+#[test]
+fn only_the_one_word_is_a_verdict() {
+    for (text, verdict) in [
+        ("yes", Verdict::Yes),
+        (" Yes.\n", Verdict::Yes),
+        ("\"no\"", Verdict::No),
+        ("\"Unclear.\"", Verdict::Unclear),
+        ("NO", Verdict::No),
+    ] {
+        assert_eq!(parse_verdict(text), Some(verdict), "{text}");
+    }
+    for text in [
+        "",
+        "yes yes",
+        "yes, because",
+        "yes..",
+        "y",
+        "{\"verdict\":\"yes\"}",
+        "maybe",
+        "not yes",
+        "yes!",
+        "はい",
+    ] {
+        assert_eq!(parse_verdict(text), None, "{text}");
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config { cases: 48, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn no_text_makes_the_check_panic(words in "\\PC{0,60}", question in "\\PC{0,60}", mixed in mixture()) {
+        for language in ["en", "de", "es", "fr", "pt", "ja", "hi", "xx"] {
+            for words in [&words, &mixed] {
+                let input_json = Some(question.as_str());
+                let reply = Reply {
+                    language, question: &question, words, input_json, speakers: None, confidence: None, agent_speech_after: false,
+                };
+                let _ = veto(&reply);
+                let _ = veto(&Reply { question: &mixed, words: &question, ..reply });
+                let _ = (is_affirmation(language, words), is_hold_word(language, words));
+                let _ = (is_continuer(language, words), is_trailing(language, words), parse_verdict(words));
+            }
+        }
+    }
+
+    /// Adding a word that was not asked never lets a vetoed reply pass.
+    #[test]
+    fn words_that_were_not_asked_never_help(index in 0_usize..8, words in mixture()) {
+        let tail = ["xylophone", "seventeen", "no", "wait", "maybe", "if", "why", "Bob"][index];
+        let joined = format!("{words} {tail}");
+        proptest::prop_assert!(fired(DINNER, &joined, None).is_some(), "{joined}");
+    }
+}
+
+/// Words that the grammars know, in any order.
+fn mixture() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::strategy::Strategy as _;
+    const WORDS: &[&str] = &[
+        "yes",
+        "no",
+        "ja",
+        "halb",
+        "viertel",
+        "vor",
+        "eins",
+        "null",
+        "zweihundert",
+        "tausend",
+        "three",
+        "thirty",
+        "quarter",
+        "to",
+        "past",
+        "zero",
+        "hundred",
+        "million",
+        "billion",
+        "at",
+        "pm",
+        "12th",
+        "5,000",
+        "0:00",
+        "99:99",
+        "€",
+        "double",
+        "oh",
+        "a",
+        "B",
+        "K",
+        "quatre",
+        "vingt",
+        "dix",
+        "moins",
+        "le",
+        "quart",
+        "heures",
+        "las",
+        "una",
+        "menos",
+        "y",
+        "media",
+        "às",
+        "meia",
+        "para",
+        "午後",
+        "3",
+        "時",
+        "半",
+        "分",
+        "十",
+        "万",
+        "はい",
+        "साढ़े",
+        "पौने",
+        "शून्य",
+        "बजे",
+        "दो",
+        "सौ",
+        ",",
+        ".",
+        "?",
+        "'s",
+        "-",
+        "[",
+        "]",
+        "anna@example.com",
+        "999999999999999999999",
+    ];
+    proptest::collection::vec(proptest::sample::select(WORDS), 0..12).prop_map(|words| words.join(" "))
+}

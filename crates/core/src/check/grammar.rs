@@ -36,7 +36,7 @@ impl Item {
 
     /// Something of its own: what a partial answer is about.
     pub(super) fn is_content(&self) -> bool {
-        self.class().is_none()
+        matches!(self.class(), None | Some(Class::Detail))
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) fn items(language: Language, lexicon: &Lexicon, tokens: &[Token]) -> 
     let mut items: Vec<Item> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
-        let (len, class) = phrase(lexicon, tokens, at);
+        let (len, class) = phrase(language, lexicon, tokens, at);
         let value = value::find(language, tokens, at).filter(|found| found.next - at > len);
         let item = if let Some(found) = value {
             let end = found.next;
@@ -63,15 +63,26 @@ pub(super) fn items(language: Language, lexicon: &Lexicon, tokens: &[Token]) -> 
     items
 }
 
-fn phrase(lexicon: &Lexicon, tokens: &[Token], at: usize) -> (usize, Option<Class>) {
+fn phrase(language: Language, lexicon: &Lexicon, tokens: &[Token], at: usize) -> (usize, Option<Class>) {
     let mut best = (0, None);
     for (class, phrases) in lexicon.phrases {
         let len = longest(tokens, at, phrases);
-        if len > best.0 {
+        let accented = *class == Class::Condition && is_accented_yes(language, &tokens[at]);
+        if len > best.0 && !accented {
             best = (len, Some(*class));
         }
     }
+    // Sounds of listening change nothing beside a yes, and are none by themselves.
+    let sound = longest(tokens, at, lexicon.continuers);
+    if sound > 0 && (sound > best.0 || best.1 == Some(Class::Elsewhere)) {
+        best = (sound, Some(Class::Neutral));
+    }
     best
+}
+
+/// Spanish "sí": folded it looks like "if".
+fn is_accented_yes(language: Language, token: &Token) -> bool {
+    language == Language::Es && token.text == "si" && token.raw.contains(['í', 'Í'])
 }
 
 /// What no list can say: verbs told to us, and Spanish "si", which without its accent is "if" unless it stands alone.
@@ -83,12 +94,15 @@ fn special(
     before: Option<&Item>,
 ) -> Option<Class> {
     let token = &tokens[at];
-    if language == Language::Es && token.text == "si" && !token.raw.contains(['í', 'Í']) {
+    if language == Language::Es && token.text == "si" && !is_accented_yes(language, token) {
         let next = tokens.get(at + 1);
         let alone = next.is_none_or(|t| {
             t.starts_clause || is_one_of(&t.text, "por|claro|señor|señora|gracias|correcto|exacto")
         });
         return Some(if alone { Class::Yes } else { Class::Condition });
+    }
+    if language == Language::En && is_known_already(tokens, at) {
+        return Some(Class::Neutral);
     }
     if !is_one_of(&token.text, lexicon.verbs) {
         return None;
@@ -98,6 +112,14 @@ fn special(
         || matches!(before, Some(Class::Yes | Class::Weak | Class::Grant | Class::And))
         || at > 0 && is_one_of(&tokens[at - 1].text, "please|can|may|could");
     led.then_some(Class::Grant)
+}
+
+/// "I know, book it": but not "I know that's right", which may have been "no", nor "yes, I know".
+fn is_known_already(tokens: &[Token], at: usize) -> bool {
+    tokens[at].text == "know"
+        && at > 0
+        && tokens[at - 1].text == "i"
+        && tokens.get(at + 1).is_some_and(|next| next.starts_clause)
 }
 
 /// The words of a stretch, as they were said.

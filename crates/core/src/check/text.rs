@@ -224,7 +224,9 @@ pub(super) fn matches(tokens: &[Token], at: usize, phrase: &str) -> usize {
 
 /// The longest of `phrases` (separated by bars) that begins at `at`.
 pub(super) fn longest(tokens: &[Token], at: usize, phrases: &str) -> usize {
-    phrases.split('|').map(|phrase| matches(tokens, at, phrase)).max().unwrap_or(0)
+    let Some(first) = tokens.get(at).and_then(|t| t.text.chars().next()) else { return 0 };
+    let may_match = |phrase: &&str| phrase.chars().next().and_then(fold) == Some(first);
+    phrases.split('|').filter(may_match).map(|phrase| matches(tokens, at, phrase)).max().unwrap_or(0)
 }
 
 /// Whether a folded word is one of a list (separated by bars).

@@ -57,6 +57,8 @@ pub(super) struct Known {
     values: Vec<Value>,
     /// All words joined, for letters spelled from a name.
     words: Vec<String>,
+    /// Values by the word before them.
+    after: Vec<(String, Found)>,
 }
 
 impl Known {
@@ -71,14 +73,32 @@ impl Known {
                 at += 1;
                 continue;
             };
-            self.values.extend(found.readings.into_iter().flatten());
-            at = found.next.max(at + 1);
+            let next = found.next.max(at + 1);
+            self.values.extend(found.readings.iter().flatten().cloned());
+            if at > 0 && !tokens[at].starts_clause {
+                self.after.push((tokens[at - 1].text.clone(), found));
+            }
+            at = next;
         }
     }
 
     /// Whether one reading of the words is known.
     pub(super) fn covers(&self, found: &Found) -> bool {
         found.readings.iter().any(|reading| reading.iter().all(|value| self.has(value)))
+    }
+
+    /// Whether the words may stand behind `word`: they may unless the question has only other values of their kind
+    /// there ("cancel Friday and book Monday" against "cancel Monday").
+    pub(super) fn fits_after(&self, word: &str, found: &Found) -> bool {
+        let kind =
+            |found: &Found| found.readings.first().and_then(|r| r.first()).map(core::mem::discriminant);
+        let same = |(before, other): &&(String, Found)| before == word && kind(other) == kind(found);
+        let same: Vec<&Found> = self.after.iter().filter(same).map(|(_, found)| found).collect();
+        if same.is_empty() {
+            return true;
+        }
+        let values = same.into_iter().flat_map(|f| f.readings.iter().flatten().cloned()).collect();
+        Self { values, ..Self::default() }.covers(found)
     }
 
     fn has(&self, value: &Value) -> bool {

@@ -9,7 +9,7 @@ use super::asked::asked;
 use super::grammar::{Item, Kind, items, said};
 use super::lexicon::{self, Class, Language, Lexicon};
 use super::text::{Token, is_one_of, tokens};
-use super::value::Known;
+use super::value::{Found, Known};
 
 /// Longest reply that is read, in characters. No plain yes is that long.
 pub const LONGEST_REPLY: usize = 2_000;
@@ -137,7 +137,7 @@ pub fn veto(reply: &Reply<'_>) -> Option<Veto> {
     let Some(language) = Language::from_tag(reply.language) else {
         return Some(Veto { kind: VetoKind::Language, words: reply.language.to_string() });
     };
-    if let Some(mark) = reply.words.chars().find(|c| "{}<>`|\\=#".contains(*c)) {
+    if let Some(mark) = markup(reply.words) {
         return Some(Veto { kind: VetoKind::Injection, words: mark.to_string() });
     }
     let tokens = tokens(&despelled(reply.words));
@@ -161,6 +161,16 @@ fn circumstance(reply: &Reply<'_>) -> Option<VetoKind> {
         return Some(VetoKind::Speakers);
     }
     reply.confidence.is_some_and(|percent| percent < LEAST_CONFIDENCE).then_some(VetoKind::Confidence)
+}
+
+/// Marks that nobody speaks: JSON, tags, and the colon of a role, though not of a time.
+fn markup(words: &str) -> Option<char> {
+    let mut before = ' ';
+    words.chars().find(|&c| {
+        let role = matches!(c, ':' | '：') && !before.is_numeric();
+        before = c;
+        role || "{}<>`|\\=#".contains(c)
+    })
 }
 
 /// "Y-E-S" is "yes": letters joined by hyphens are one word if all are single.
@@ -235,7 +245,9 @@ impl<'a> Judge<'a> {
                 Class::Elsewhere => VetoKind::Elsewhere,
                 Class::Idiom => VetoKind::Idiom,
                 Class::Injection => VetoKind::Injection,
-                Class::Yes | Class::Grant | Class::Weak | Class::Neutral | Class::And => return None,
+                Class::Yes | Class::Grant | Class::Weak | Class::Detail | Class::Neutral | Class::And => {
+                    return None;
+                }
             };
             (!self.repeats(item)).then(|| self.on(kind, item))
         })
@@ -243,7 +255,8 @@ impl<'a> Judge<'a> {
 
     /// "Yes, cancel it" where cancelling was asked: the words of the question are no denial of it.
     fn repeats(&self, item: &Item) -> bool {
-        let led = self.items.first().is_some_and(|first| first.class() == Some(Class::Yes));
+        let before = self.items.iter().take_while(|other| other.start < item.start);
+        let led = before.into_iter().any(|other| matches!(other.class(), Some(Class::Yes | Class::Grant)));
         let kind =
             matches!(item.class(), Some(Class::Negation | Class::Correction | Class::Hold | Class::Relay));
         let asked = |token: &Token| {
@@ -278,7 +291,7 @@ impl<'a> Judge<'a> {
     /// Values and words that were not asked.
     fn contents(&self) -> Option<Veto> {
         self.items.iter().find_map(|item| match &item.kind {
-            Kind::Value(found) => (!self.known.covers(found)).then(|| self.on(VetoKind::Value, item)),
+            Kind::Value(found) => (!self.is_known(item, found)).then(|| self.on(VetoKind::Value, item)),
             Kind::Word => {
                 let said = &self.tokens[item.start];
                 let known = self.question.iter().any(|t| same_word(t, said)) || self.is_in_input(&said.text);
@@ -286,6 +299,13 @@ impl<'a> Judge<'a> {
             }
             Kind::Phrase(_) => None,
         })
+    }
+
+    /// A value that was asked, and where it was asked: after "cancel" only what the question has after "cancel".
+    fn is_known(&self, item: &Item, found: &Found) -> bool {
+        let leads = item.start > 0 && !self.tokens[item.start].starts_clause;
+        let before = if leads { self.tokens[item.start - 1].text.as_str() } else { "" };
+        self.known.covers(found) && self.known.fits_after(before, found)
     }
 
     fn is_in_input(&self, word: &str) -> bool {
@@ -328,8 +348,7 @@ impl<'a> Judge<'a> {
 
 /// The values of a JSON text, not its keys' punctuation: names, numbers, dates.
 fn values_of(json: &str) -> Vec<Token> {
-    let spaced: String =
-        json.chars().map(|c| if "{}[]\":T".contains(c) && c != ':' && c != 'T' { ' ' } else { c }).collect();
+    let spaced: String = json.chars().map(|c| if "{}[]\"".contains(c) { ' ' } else { c }).collect();
     tokens(&spaced)
 }
 

@@ -7,6 +7,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
         (Class::Yes, YES),
         (Class::Grant, GRANT),
         (Class::Weak, WEAK),
+        (Class::Detail, DETAIL),
         (Class::Neutral, NEUTRAL),
         (Class::And, "und|auch"),
         (Class::Negation, NEGATION),
@@ -72,6 +73,11 @@ const NEUTRAL: &str = "\
     euch|dir|du|ihnen|ihr|s|ihre hilfe|für die hilfe|für ihre hilfe|endet auf|mit der endung|\
     ich weiß|richtig|ganz|\
     punkt|at|unterstrich";
+
+const DETAIL: &str = "\
+    e mail|email|mail|adresse|nummer|telefonnummer|name|datum|zeit|uhrzeit|tag|karte|konto|betrag|\
+    geld|bestellung|buchung|reservierung|termin|tisch|nachricht|preis|summe|zahlung|überweisung|\
+    rechnung|code|straße";
 
 const NEGATION: &str = "\
     nein|nee|ne|nö|nicht|nichts|nie|niemals|kein|keine|keinen|keinem|keiner|keines|keins|\

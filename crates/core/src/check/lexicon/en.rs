@@ -7,6 +7,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
         (Class::Yes, YES),
         (Class::Grant, GRANT),
         (Class::Weak, WEAK),
+        (Class::Detail, DETAIL),
         (Class::Neutral, NEUTRAL),
         (Class::And, "and|also|so"),
         (Class::Negation, NEGATION),
@@ -38,27 +39,29 @@ pub(super) const LEXICON: Lexicon = Lexicon {
 const YES: &str = "\
     yes|yeah|yea|yep|yup|ya|yah|yess|aye|indeed|correct|absolutely|definitely|certainly|exactly|\
     precisely|affirmative|totally|of course|for sure|sure thing|you bet|spot on|bang on|bingo|\
-    agreed|confirmed|i agree|i confirm|i do|i am|i can confirm|i do confirm|that is right|\
-    that s right|that is correct|that s correct|thats right|thats correct|it is|it s right|\
-    it s correct|it is right|it is correct|that s it|that is it|that s the one|that is the one|\
+    agreed|confirmed|i agree|i confirm|i do|i can confirm|i do confirm|that is right|that s right|\
+    that is correct|that s correct|thats right|thats correct|it is|it s right|it s correct|\
+    it is right|it is correct|that s it|that is it|that s the one|that is the one|\
     that s exactly right|exactly right|quite right|quite so|you re right|you are right|\
     you re correct|you got it|you ve got it|you have it right|you got that right|that s what i want|\
     that is what i want|that s what i said|i would|i d like to|all correct|all right there|\
     everything is correct|everything is right|everything s correct|that s all correct|\
     that s all right|that s absolutely right|that s absolutely correct|this is correct|\
-    this is right|they are|we do|we are|that is exactly right|true|that s true|it sure is|it does|\
-    it certainly is|you re absolutely right|completely correct|100 percent|one hundred percent|\
-    hundred percent|very much so|that s the right one|that is the right one|that is all correct|\
+    this is right|we do|that is exactly right|true|that s true|it sure is|it certainly is|\
+    you re absolutely right|completely correct|100 percent|one hundred percent|hundred percent|\
+    very much so|that s the right one|that is the right one|that is all correct|\
     that all looks right|that all sounds right|that looks right|that looks correct|looks right|\
     looks correct|sounds right|sounds correct|that sounds right|that sounds correct|\
     it s all correct|that s perfectly right|si|ja|oui|sim|genau|exacto|correcto|claro|claro que si|\
-    c est ca|hai|haan|naturally|roger|yessir|righto|i approve|approved";
+    c est ca|hai|haan|naturally|roger|yessir|righto|i approve|approved|i accept|accepted|\
+    i authorize|i authorise|i authorize it|authorized|authorised|granted|permission granted|\
+    yes indeed";
 
 const GRANT: &str = "\
     go ahead|go right ahead|go for it|do it|do that|do so|please do|do please|let s do it|\
     let s do that|let s go|let s go ahead|let s go for it|by all means|be my guest|make it so|\
     go on then|feel free|you may|you can|you can do that|you can go ahead|you may go ahead|\
-    do go ahead|carry on|i d like that|i would like that|i d love that|i d love to|i want that|\
+    do go ahead|i d like that|i would like that|i d love that|i d love to|i want that|\
     i d appreciate that|i d appreciate it|i would appreciate it|i would appreciate that|\
     that would be great|that d be great|that would be lovely|that would be perfect|\
     that would be good|that would be fine|that would be wonderful|that works|works for me|\
@@ -68,33 +71,37 @@ const GRANT: &str = "\
     i consent|get it done|you do that|go|please go|let s book it|let s";
 
 const WEAK: &str = "\
-    okay|ok|okey|okey dokey|okie dokie|k|kay|alright|all right|right|sure|fine|good|great|perfect|\
-    lovely|excellent|wonderful|brilliant|cool|awesome|fantastic|sounds good|sounds great|\
-    sounds perfect|sounds fine|sounds lovely|that sounds good|that sounds great|that sounds perfect|\
-    that sounds fine|that sounds lovely|looks good|that looks good|looks great|looks good to me|\
-    sounds good to me|that s fine|that is fine|that s fine by me|fine by me|fine with me|\
-    okay with me|okay by me|good with me|i m good with that|i m okay with that|i m fine with that|\
-    that s good|that is good|that s okay|that is okay|that s perfect|that is perfect|that s great|\
-    that is great|it s fine|it s okay|it s good|that s alright|it s all good|all good|very good|\
-    very well|super|splendid|no problem|no problem at all|not a problem|no worries|\
-    no worries at all|no objection|no objections|without a doubt|no doubt|without doubt|no question|\
-    wouldnt have it any other way|with pleasure|my pleasure|gladly|happy to|no issue|no issues|\
-    don t worry";
+    okay|ok|okey|okey dokey|okie dokie|kay|alright|sure|great|perfect|lovely|excellent|wonderful|\
+    brilliant|awesome|fantastic|sounds good|sounds great|sounds perfect|sounds fine|sounds lovely|\
+    that sounds good|that sounds great|that sounds perfect|that sounds fine|that sounds lovely|\
+    looks good|that looks good|looks great|looks good to me|sounds good to me|that s fine|\
+    that is fine|that s fine by me|fine by me|fine with me|okay with me|okay by me|good with me|\
+    i m good with that|i m okay with that|i m fine with that|that s good|that is good|that s okay|\
+    that is okay|that s perfect|that is perfect|that s great|that is great|it s fine|it s okay|\
+    it s good|that s alright|it s all good|all good|very good|very well|super|splendid|no problem|\
+    no problem at all|not a problem|no worries|no worries at all|no objection|no objections|\
+    without a doubt|no doubt|without doubt|no question|wouldnt have it any other way|with pleasure|\
+    my pleasure|gladly|happy to|no issue|no issues|don t worry|that ll do|that will do|\
+    that ll be fine|carry on";
 
 const NEUTRAL: &str = "\
     please|thanks|thank you|thank you so much|thank you very much|thanks so much|thanks a lot|\
     thanks very much|many thanks|cheers|much appreciated|thanks for your help|\
     thank you for your help|thank you for that|thanks for that|thanks for asking|thank you kindly|\
-    a lot|so much|very much|um|uh|umm|uhm|er|erm|ah|oh|well|hi|it|that|this|them|those|these|the|a|\
-    an|to|of|in|on|at|for|with|under|by|me|my|mine|us|i|you|sir|madam|ma am|mam|miss|ladies|is|s|\
-    are|re|am|m|be|will|ll|would|d|it s|that s|is fine|s fine|is correct|s correct|is right|s right|\
+    a lot|so much|very much|um|uh|umm|uhm|er|erm|ah|oh|well|it|that|this|them|those|these|the|a|an|\
+    to|of|in|on|at|for|with|under|by|me|my|mine|us|i|you|sir|madam|ma am|mam|miss|ladies|is|s|are|\
+    re|am|m|be|will|ll|would|d|it s|that s|is fine|s fine|is correct|s correct|is right|s right|\
     is good|is okay|is perfect|are correct|are right|are fine|works|the name|both|both of them|\
     all of it|all of that|all of them|everything|that one|the one|account|number|ending|ending in|\
-    o clock|i know|for me|then|very|really|do|there|dear|mate|love|darling|let me confirm|\
-    the right number|the right one|right number|to confirm|i want to|i want|i d like|i would like|\
-    like|right away|straight away|as you said|as discussed|as planned|for us|go|done|my friend|here|\
-    happy|sure|as|from|until|totally|all|\
-    dot|underscore|hyphen|dash|point";
+    o clock|for me|then|very|really|do|there|dear|mate|love|darling|let me confirm|the right number|\
+    the right one|right number|to confirm|i want to|i want|i d like|i would like|like|right away|\
+    straight away|as you said|as discussed|as planned|for us|go|done|my friend|here|happy|sure|as|\
+    from|until|totally|all|dot|underscore|hyphen|dash|point|fine|right|good|all right|cool";
+
+const DETAIL: &str = "\
+    email|e mail|mail|address|number|phone|phone number|name|date|time|day|card|account|amount|\
+    money|order|booking|reservation|appointment|table|message|text|price|total|payment|transfer|\
+    invoice|code|plate|city|street|room|seat|ticket|flight|details|detail";
 
 const NEGATION: &str = "\
     no|not|nope|nah|naw|never|none|nothing|nobody|neither|nor|dont|don t|doesnt|didnt|isnt|arent|\
@@ -104,7 +111,8 @@ const NEGATION: &str = "\
     refuse|decline|rather not|changed my mind|change my mind|nein|non|nao|hardly|barely|abort|\
     scratch that|undo|nicht|pas|nee|hell no|absolutely not|of course not|certainly not|\
     definitely not|sure not|cancel it|cancel|don|hate|dislike|mistake|mistaken|against|disagree|\
-    deny|not wrong";
+    deny|not wrong|i m good|we re good|i m fine|we re fine|i m all right|i m okay|hold off|bother|\
+    don t bother|pass|i ll pass";
 
 const HOLD: &str = "\
     wait|hold on|hang on|hold up|hold it|hold the line|hold please|one moment|a moment|moment|\
@@ -158,13 +166,13 @@ const ELSEWHERE: &str = "\
     hello|hey|i heard|i hear|i understand|understood|got it|i see|noted|still here|i m here|\
     i m still here|still|speaking|yes speaking|this is he|this is she|go on|i m listening|listening|\
     can hear|i can hear you|voicemail|leave a message|available agent|good morning|good afternoon|\
-    good evening|goodbye|bye|alexa|siri|google|you re welcome|interesting|makes sense";
+    good evening|goodbye|bye|alexa|siri|google|you re welcome|interesting|makes sense|hi";
 
 const IDIOM: &str = "\
     yeah right|oh right|oh great|oh perfect|oh sure|oh wonderful|oh lovely|oh fantastic|just great|\
-    just perfect|yeah sure|yeah yeah|yeah okay|sure sure|ya right|fine whatever|great just great|\
-    oh brilliant|as if|big deal|very funny|ha|haha|lol|yes and no|no yes|blah|oh yeah|oh really|\
-    really|suit yourself|sure why not|knock yourself out|how wonderful|how nice";
+    just perfect|yeah yeah|ya right|fine whatever|great just great|oh brilliant|as if|big deal|\
+    very funny|ha|haha|lol|yes and no|no yes|blah|oh yeah|oh really|really|suit yourself|\
+    sure why not|knock yourself out|how wonderful|how nice";
 
 const INJECTION: &str = "\
     system|assistant|user|verdict|output|ignore previous|ignore all|ignore the|ignore|disregard|\

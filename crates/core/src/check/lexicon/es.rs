@@ -7,6 +7,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
         (Class::Yes, YES),
         (Class::Grant, GRANT),
         (Class::Weak, WEAK),
+        (Class::Detail, DETAIL),
         (Class::Neutral, NEUTRAL),
         (Class::And, "y|e"),
         (Class::Negation, NEGATION),
@@ -65,6 +66,10 @@ const NEUTRAL: &str = "\
     que|nombre|a nombre|número|terminada en|que termina en|termina en|la terminada en|así|ya sé|\
     lo sé|y media de|usted puede|también sí|favor|hora|horas|día|sus|su|\
     punto|arroba|guion";
+
+const DETAIL: &str = "\
+    correo|email|dirección|número|teléfono|nombre|fecha|hora|día|tarjeta|cuenta|importe|dinero|\
+    pedido|reserva|cita|mesa|mensaje|precio|total|pago|transferencia|factura|código|calle";
 
 const NEGATION: &str = "\
     no|nunca|jamás|nada|nadie|ninguno|ninguna|ningún|tampoco|ni|incorrecto|falso|mal|está mal|\

@@ -7,6 +7,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
         (Class::Yes, YES),
         (Class::Grant, GRANT),
         (Class::Weak, WEAK),
+        (Class::Detail, DETAIL),
         (Class::Neutral, NEUTRAL),
         (Class::And, "et"),
         (Class::Negation, NEGATION),
@@ -71,6 +72,10 @@ const NEUTRAL: &str = "\
     finissant par|bonne|votre aide|je sais|qui|beaucoup|très|votre|vos|pouvez|le compte|ce compte|\
     vous le|\
     point|arobase|tiret";
+
+const DETAIL: &str = "\
+    email|mail|e mail|adresse|numéro|téléphone|nom|date|heure|jour|carte|compte|montant|argent|\
+    commande|réservation|rendez vous|table|message|prix|total|paiement|virement|facture|code|rue";
 
 const NEGATION: &str = "\
     non|nan|pas|ne|n|jamais|rien|aucun|aucune|personne|nullement|ni|faux|incorrect|erreur|\

@@ -7,6 +7,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
         (Class::Yes, YES),
         (Class::Grant, GRANT),
         (Class::Weak, WEAK),
+        (Class::Detail, DETAIL),
         (Class::Neutral, NEUTRAL),
         (Class::Negation, NEGATION),
         (Class::Hold, HOLD),
@@ -48,6 +49,9 @@ const NEUTRAL: &str = "\
     ね|よ|様|さん|それで|その番号|この|これで|それ|これ|両方|全部|すべて|あ|お|ご|時|分|日|月|円|ました|してください|くださって|お手数です|ですね|ですよ|さま|\
     でお願いします|から|ございます|名前|番号|そのまま|末尾|口座|にてお願いします|\
     ドット|アット";
+
+const DETAIL: &str = "\
+    メール|メールアドレス|住所|番号|電話番号|名前|日付|時間|日時|カード|口座|金額|注文|予約|席|料金|支払い|送金";
 
 const NEGATION: &str = "\
     いいえ|いえ|いや|違います|違う|ちがいます|ちがう|違って|ない|なく|ません|ないで|じゃない|ではない|ではありません|ノー|だめ|だめです|ダメ|駄目|やめて|やめます|やめとく|\

@@ -18,6 +18,8 @@ pub(super) enum Class {
     Grant,
     /// Takes note; says yes only to "shall I?".
     Weak,
+    /// Names a detail without its value ("the email"): more than politeness, less than a value.
+    Detail,
     /// Changes nothing: politeness, fillers, function words.
     Neutral,
     /// Joins; changes nothing unless it comes last.

@@ -7,6 +7,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
         (Class::Yes, YES),
         (Class::Grant, GRANT),
         (Class::Weak, WEAK),
+        (Class::Detail, DETAIL),
         (Class::Neutral, NEUTRAL),
         (Class::And, "e"),
         (Class::Negation, NEGATION),
@@ -64,6 +65,10 @@ const NEUTRAL: &str = "\
     eu|me|meu|minha|você|tudo|todos|os dois|as duas|ambos|ambas|muito|dia|hora|horas|nome|em nome|\
     número|terminado em|que termina em|final|eu sei|sei|favor|e meia da|lhe|ao|à|às|\
     ponto|arroba|hífen";
+
+const DETAIL: &str = "\
+    email|e mail|endereço|número|telefone|nome|data|hora|dia|cartão|conta|valor|dinheiro|pedido|\
+    reserva|consulta|mesa|mensagem|preço|total|pagamento|transferência|fatura|código|rua";
 
 const NEGATION: &str = "\
     não|nunca|jamais|nada|ninguém|nenhum|nenhuma|nem|tampouco|incorreto|errado|errada|está errado|\
