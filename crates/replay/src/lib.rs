@@ -1,4 +1,5 @@
 //! The virtual shell: scenarios, bundles, reports.
 
+pub mod report;
 pub mod scenario;
 pub mod timing;
