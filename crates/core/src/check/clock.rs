@@ -128,11 +128,12 @@ fn english(tokens: &[Token], at: usize) -> Found {
         minutes(language, tokens, at).unwrap_or((60, at))
     };
     let joint = joint + usize::from(word(tokens, joint, "minutes"));
-    if offset < 60 && word(tokens, joint, "past|after|to|of|before|till") {
-        if let Some((hour, next)) = plain(language, tokens, joint + 1).filter(|(h, _)| *h <= 12) {
-            let past = word(tokens, joint, "past|after");
-            return Some((if past { Clock::of(hour, offset)? } else { Clock::before(hour, offset)? }, next));
-        }
+    if offset < 60
+        && word(tokens, joint, "past|after|to|of|before|till")
+        && let Some((hour, next)) = plain(language, tokens, joint + 1).filter(|(h, _)| *h <= 12)
+    {
+        let past = word(tokens, joint, "past|after");
+        return Some((if past { Clock::of(hour, offset)? } else { Clock::before(hour, offset)? }, next));
     }
     let marked = word(tokens, at, "at");
     let (hour, after) = plain(language, tokens, at + usize::from(marked)).filter(|(h, _)| *h <= 24)?;
@@ -161,11 +162,12 @@ fn german(tokens: &[Token], at: usize) -> Found {
     } else {
         minutes(language, tokens, start).unwrap_or((60, start))
     };
-    if offset < 60 && word(tokens, joint, "nach|vor") {
-        if let Some((hour, next)) = plain(language, tokens, joint + 1).filter(|(h, _)| *h <= 24) {
-            let past = word(tokens, joint, "nach");
-            return Some((if past { Clock::of(hour, offset)? } else { Clock::before(hour, offset)? }, next));
-        }
+    if offset < 60
+        && word(tokens, joint, "nach|vor")
+        && let Some((hour, next)) = plain(language, tokens, joint + 1).filter(|(h, _)| *h <= 24)
+    {
+        let past = word(tokens, joint, "nach");
+        return Some((if past { Clock::of(hour, offset)? } else { Clock::before(hour, offset)? }, next));
     }
     let (hour, after) = hour_word(tokens, start)?;
     if word(tokens, after, "uhr") {
@@ -192,7 +194,9 @@ fn romance_minutes(language: Language, tokens: &[Token], at: usize, hour: u64) -
     let (and, less, half, quarter) = match language {
         Language::Fr => ("et", "moins", "demi|demie", "quart"),
         Language::Pt => ("e", "menos", "meia", "quarto"),
-        _ => ("y|con", "menos", "media", "cuarto"),
+        Language::En | Language::De | Language::Es | Language::Ja | Language::Hi => {
+            ("y|con", "menos", "media", "cuarto")
+        }
     };
     if word(tokens, at, less) {
         let article = at + 1 + usize::from(word(tokens, at + 1, "le|um|un"));
@@ -228,7 +232,7 @@ fn spanish(tokens: &[Token], at: usize) -> Found {
         return None;
     }
     if let Some(found) = romance_minutes(Language::Es, tokens, after, hour)
-        && (marked > 0 || !number(Language::Es, tokens, after).is_some_and(|n| n.next == found.1))
+        && (marked > 0 || number(Language::Es, tokens, after).is_none_or(|n| n.next != found.1))
     {
         return Some(found);
     }

@@ -118,14 +118,8 @@ impl Known {
             }
             Value::Part(half) => self.has_half(*half),
             Value::Money { figures, currency } => {
-                let known = |v: &Value| match v {
-                    Value::Money { figures: known, currency: other } => {
-                        (same(known, figures), other == currency)
-                    }
-                    _ => (false, false),
-                };
-                any(&|v| known(v) == (true, true))
-                    || !any(&|v| matches!(v, Value::Money { .. })) && self.has_figures(figures, false)
+                let said = |v: &Value| matches!(v, Value::Money { figures: known, currency: other } if same(known, figures) && other == currency);
+                any(&said) || !any(&|v| matches!(v, Value::Money { .. })) && self.has_figures(figures, false)
             }
             Value::Weekday(_) | Value::Month(_) | Value::Relative(_) => any(&|v| v == value),
             Value::Letters(letters) => {
@@ -135,17 +129,12 @@ impl Known {
         }
     }
 
+    /// A part of the day is known if the question has it, or has a time that leaves it open and no other part.
     fn has_half(&self, half: Half) -> bool {
-        let mut silent = false;
-        for value in &self.values {
-            match value {
-                Value::Part(known) if *known == half => return true,
-                Value::Time(clock) if clock.half == Some(half) => return true,
-                Value::Time(clock) => silent |= clock.half.is_none(),
-                _ => {}
-            }
-        }
-        silent && !self.values.iter().any(|v| matches!(v, Value::Part(_)))
+        let any = |test: &dyn Fn(&Value) -> bool| self.values.iter().any(test);
+        let clock_in = |v: &Value, half: Option<Half>| matches!(v, Value::Time(clock) if clock.half == half);
+        any(&|v| *v == Value::Part(half) || clock_in(v, Some(half)))
+            || any(&|v| clock_in(v, None)) && !any(&|v| matches!(v, Value::Part(_)))
     }
 
     /// A bare number may be any number of the question, an hour on the hour, a day, or part of a spelled number.

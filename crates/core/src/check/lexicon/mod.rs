@@ -108,3 +108,22 @@ impl Language {
         known.into_iter().find(|(name, _)| primary.eq_ignore_ascii_case(name)).map(|(_, language)| language)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::{matches, tokens};
+    use super::*;
+
+    #[test]
+    fn every_phrase_can_be_met_in_a_reply() {
+        for tag in ["en", "de", "es", "fr", "pt", "ja", "hi"] {
+            let lexicon = of(Language::from_tag(tag).unwrap());
+            let others = [lexicon.continuers, lexicon.trailing, lexicon.leave, lexicon.negators, lexicon.or];
+            let lists = lexicon.phrases.iter().map(|(_, phrases)| *phrases).chain(others);
+            for phrase in lists.flat_map(|list| list.split('|')) {
+                let said = tokens(phrase);
+                assert!(!said.is_empty() && matches(&said, 0, phrase) == said.len(), "{tag}: {phrase:?}");
+            }
+        }
+    }
+}
