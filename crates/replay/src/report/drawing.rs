@@ -13,8 +13,8 @@ mod voices;
 
 use labels::Rows;
 
-/// Pixels per ms at the usual scale: speech takes about as much room as its letters.
-const SCALE: f64 = 0.11;
+/// Pixels per ms at the usual scale: speech takes nearly as much room as its letters.
+const SCALE: f64 = 0.085;
 const NARROWEST: f64 = 860.0;
 const WIDEST: f64 = 16_000.0;
 /// Silence drawn behind the last event.
@@ -39,6 +39,7 @@ pub(super) struct Drawing {
     pub(super) svg: String,
     /// Name, top and height of each lane.
     pub(super) lanes: Vec<(&'static str, f64, f64)>,
+    pub(super) width: f64,
     pub(super) height: f64,
     /// The time at its right edge.
     pub(super) end_ms: f64,
@@ -72,7 +73,10 @@ const HEIGHT: f64 = TOLD.bottom() + 8.0;
 /// The drawing under way.
 struct Canvas<'a> {
     timeline: &'a Timeline,
-    svg: String,
+    /// Lines and boxes; drawn a second time, small, as an overview.
+    shapes: String,
+    /// Texts and marks, which only the large drawing has.
+    words: String,
     scale: f64,
     end: f64,
 }
@@ -83,30 +87,20 @@ pub(super) fn drawing(timeline: &Timeline, waves: Waves<'_>) -> Drawing {
     let sound_ms = sound.fold(0.0, f64::max) / SAMPLES_PER_MS;
     let end = timeline.end.max(sound_ms) + TAIL_MS;
     let width = (end * SCALE).clamp(NARROWEST, WIDEST);
-    let mut canvas = Canvas { timeline, svg: String::new(), scale: width / end, end };
-    let _ = write!(
-        canvas.svg,
-        "<svg id=\"call\" class=\"call\" viewBox=\"0 0 {width:.0} {HEIGHT:.0}\" width=\"{width:.0}\" \
-         height=\"{HEIGHT:.0}\" role=\"img\" aria-label=\"Timeline of the call; the table below says the same in words\">"
-    );
-    canvas.svg.push_str(PATTERNS);
+    let mut canvas =
+        Canvas { timeline, shapes: String::new(), words: String::new(), scale: width / end, end };
     canvas.axis(width);
     canvas.caller(waves.caller);
     canvas.agent(waves.agent);
     canvas.questions();
     canvas.tools();
     canvas.told();
-    canvas.svg.push_str("<line id=\"head\" class=\"head\" x1=\"-9\" x2=\"-9\" y1=\"0\" y2=\"100%\"/></svg>");
-    let lanes = [
-        ("Caller", &CALLER),
-        ("Agent", &AGENT),
-        ("Question", &QUESTION),
-        ("Tools", &TOOLS),
-        ("Model told", &TOLD),
-    ];
+    let lanes =
+        [("Caller", &CALLER), ("Agent", &AGENT), ("Question", &QUESTION), ("Tools", &TOOLS), ("Model told", &TOLD)];
     Drawing {
-        svg: canvas.svg,
+        svg: canvas.finished(width),
         lanes: lanes.into_iter().map(|(name, lane)| (name, lane.top, lane.height)).collect(),
+        width,
         height: HEIGHT,
         end_ms: end,
     }
@@ -116,6 +110,16 @@ const PATTERNS: &str = "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" pat
     patternTransform=\"rotate(45)\"><line class=\"hatch\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\"/></pattern></defs>";
 
 impl Canvas<'_> {
+    fn finished(self, width: f64) -> String {
+        format!(
+            "<svg id=\"call\" class=\"call\" viewBox=\"0 0 {width:.0} {HEIGHT:.0}\" width=\"{width:.0}\" \
+             height=\"{HEIGHT:.0}\" role=\"img\" aria-label=\"Timeline of the call; the table below says the same in \
+             words\">{PATTERNS}<g id=\"shapes\">{}</g>{}<line id=\"head\" class=\"head\" x1=\"-9\" x2=\"-9\" y1=\"0\" \
+             y2=\"100%\"/></svg>",
+            self.shapes, self.words
+        )
+    }
+
     fn x(&self, ms: f64) -> f64 {
         ms.max(0.0) * self.scale
     }
@@ -126,7 +130,7 @@ impl Canvas<'_> {
         let width = (to - x).max(2.0);
         let (y, height) = place;
         let _ = write!(
-            self.svg,
+            self.shapes,
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"3\">\
              <title>{}</title></rect>",
             escaped(hint)
@@ -135,7 +139,7 @@ impl Canvas<'_> {
 
     fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let _ = write!(
-            self.svg,
+            self.shapes,
             "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
             from.0, from.1, to.0, to.1
         );
@@ -143,7 +147,7 @@ impl Canvas<'_> {
 
     fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
         let _ =
-            write!(self.svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(text));
+            write!(self.words, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(text));
     }
 
     fn tools(&mut self) {
@@ -172,7 +176,7 @@ impl Canvas<'_> {
         for (at, text) in &timeline.told {
             let (x, y) = (self.x(*at), TOLD.top + 7.0);
             let _ = write!(
-                self.svg,
+                self.words,
                 "<circle class=\"told\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{}</title></circle>",
                 escaped(text)
             );
@@ -182,7 +186,7 @@ impl Canvas<'_> {
 
     /// A label below a lane, in the first row that has room, moved a little if none has.
     fn label(&mut self, rows: &mut Rows, lane: &Lane, class: &str, at: f64, text: &str) {
-        let text = shortened(text, 64);
+        let text = shortened(text, 90);
         let width = text.chars().count() as f64 * LETTER + 10.0;
         if let Some((row, x)) = rows.place(self.x(at), width) {
             self.text(class, x, lane.label_y(row), &text);

@@ -17,7 +17,7 @@ const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// The page runs this script and no other. A test compares it with the script.
-const SCRIPT_HASH: &str = "sha256-iIqSpRXzKhVoxroOM0tH/4gMJdrraUbty20dWdEwK9E=";
+const SCRIPT_HASH: &str = "sha256-XYckdAh07iU4QCV+WHcm4wqmi3KA18e/kQoH1ohCYfA=";
 /// Largest recording that is put into the page, in bytes.
 const LARGEST_RECORDING: usize = 4 << 20;
 
@@ -65,12 +65,22 @@ pub fn call_page(page: &CallPage<'_>) -> String {
             ("FAILURES", &failures(page.failures)),
             ("LANES", &lanes(&drawn)),
             ("CALL", &drawn.svg),
+            ("VIEW", &format!("0 0 {:.0} {:.0}", drawn.width, drawn.height)),
+            ("FOCUS_MS", &format!("{:.0}", focus(&timeline))),
             ("END_MS", &format!("{:.0}", drawn.end_ms)),
             ("AUDIO", &recording.map(audio).unwrap_or_default()),
             ("CONVERSATION", &conversation(&timeline)),
             ("EVENTS", &events(page.events)),
         ],
     )
+}
+
+/// What the timeline shows first: where the last question was decided.
+fn focus(timeline: &Timeline) -> f64 {
+    let question = timeline.questions.last();
+    let dropped = question.and_then(|question| question.dropped.as_ref()).map(|(at, _)| *at);
+    let run = question.and_then(|question| question.run).and_then(|run| timeline.tools.get(run));
+    run.map(|run| run.started).or(dropped).unwrap_or(0.0)
 }
 
 fn meta(timeline: &Timeline, page: &CallPage<'_>) -> String {

@@ -82,7 +82,7 @@ impl Canvas<'_> {
         let (x, end, y) = (self.x(from), self.x(to), QUESTION.top - 8.0);
         self.line("measure", (x, y), (end, y));
         self.line("measure", (end, y - 4.0), (end, QUESTION.top + 5.0));
-        self.text("measure-text", x.midpoint(end), y - 5.0, &format!("+{}", span(margin)));
+        self.text("measure-text", end + 5.0, y + 3.0, &format!("+{}", span(margin)));
     }
 
     fn phase_labels(&mut self, question: &Question, rows: &mut Rows) {
@@ -124,7 +124,7 @@ impl Canvas<'_> {
             return;
         };
         let _ = write!(
-            self.svg,
+            self.words,
             "<g class=\"end {class}\"><title>{}</title><circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"11\"/><text x=\"{x:.1}\" \
              y=\"{:.1}\">{mark}</text></g>",
             escaped(&sentence),
@@ -145,7 +145,7 @@ impl Canvas<'_> {
             let x = self.x(horizon.latest);
             self.line("horizon", (x, CALLER.top - 6.0), (x, QUESTION.top + QUESTION.height));
             let _ = write!(
-                self.svg,
+                self.words,
                 "<g class=\"flag\"><title>The question had been heard by {:.0} ms (known by: {})</title><rect \
                  x=\"{:.1}\" y=\"{:.1}\" width=\"46\" height=\"16\" rx=\"3\"/><text x=\"{:.1}\" y=\"{:.1}\">heard</text></g>",
                 horizon.latest,

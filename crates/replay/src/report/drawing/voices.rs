@@ -11,8 +11,8 @@ use super::{
 const COLUMN: f64 = 1.5;
 
 /// How a stretch of caller sound stands to a question.
-fn caller_class(timeline: &Timeline, onset: f64, offset: f64) -> &'static str {
-    let close = |a: f64| (a - onset).abs() < 2.0 || (onset..=offset).contains(&a);
+fn caller_class(timeline: &Timeline, earliest: f64, offset: f64) -> &'static str {
+    let (onset, close) = (earliest, |a: f64| (earliest - 1.0..=offset).contains(&a));
     let answers = timeline.questions.iter().any(|q| q.answers.iter().any(|answer| close(answer.onset)));
     let over = timeline.questions.iter().any(|question| {
         let dropped = question.dropped.as_ref().filter(|(_, reason)| reason == "barge_in");
@@ -40,7 +40,7 @@ impl Canvas<'_> {
             if speech.earliest < speech.onset {
                 self.block("unsure", (speech.earliest, speech.onset), place, "may have begun here");
             }
-            let class = caller_class(timeline, speech.onset, speech.offset);
+            let class = caller_class(timeline, speech.earliest, speech.offset);
             self.block(class, (speech.onset, speech.offset), place, &hint);
         }
         if timeline.speech.is_empty() {
@@ -81,15 +81,15 @@ impl Canvas<'_> {
     }
 
     fn utterance(&mut self, utterance: &Utterance, wave: bool) {
-        let middle = AGENT.top + AGENT.height / 2.0;
+        let foot = AGENT.top + AGENT.height - 2.0;
         let place = bar(&AGENT, wave);
         let kind = if utterance.question { "question" } else { "agent" };
         let Some(started) = utterance.started else {
             let to = utterance.heard.as_ref().map_or(utterance.said, |heard| heard.latest);
-            self.line("queued", (self.x(utterance.said), middle), (self.x(to) + 12.0, middle));
+            self.line("queued", (self.x(utterance.said), foot), (self.x(to) + 12.0, foot));
             return;
         };
-        self.line("queued", (self.x(utterance.said), middle), (self.x(started), middle));
+        self.line("queued", (self.x(utterance.said), foot), (self.x(started), foot));
         let Some(heard) = &utterance.heard else {
             self.block(&format!("{kind} faint"), (started, self.end), place, &utterance.text);
             return;
@@ -119,7 +119,7 @@ impl Canvas<'_> {
         let Some((row, x)) = rows.place(at, width) else { return };
         let class = if utterance.question { "label ask" } else { "label" };
         let _ = write!(
-            self.svg,
+            self.words,
             "<text class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\">{}<tspan class=\"unheard\">{}</tspan></text>",
             AGENT.label_y(row),
             escaped(&heard),
@@ -133,16 +133,16 @@ impl Canvas<'_> {
         let peak = samples.iter().map(|sample| f64::from(sample.unsigned_abs())).fold(1_000.0, f64::max);
         let per_column = (COLUMN / self.scale * SAMPLES_PER_MS).max(1.0) as usize;
         let (middle, half) = (lane.top + lane.height / 2.0, lane.height / 2.0 - 2.0);
-        let _ = write!(self.svg, "<path class=\"{class}\" d=\"");
+        let _ = write!(self.shapes, "<path class=\"{class}\" d=\"");
         for (index, column) in samples.chunks(per_column).enumerate() {
             let x = (index * per_column) as f64 / SAMPLES_PER_MS * self.scale;
             let high = column.iter().copied().max().map_or(0.0, f64::from) / peak * half;
             let low = column.iter().copied().min().map_or(0.0, f64::from) / peak * half;
             if high - low >= 0.6 {
-                let _ = write!(self.svg, "M{x:.1} {:.1}V{:.1}", middle - high, middle - low);
+                let _ = write!(self.shapes, "M{x:.1} {:.1}V{:.1}", middle - high, middle - low);
             }
         }
-        self.svg.push_str("\"/>");
+        self.shapes.push_str("\"/>");
     }
 }
 
