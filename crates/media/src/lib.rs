@@ -4,12 +4,14 @@
 //! is handed the time. What runs once a frame takes no memory of its own once it is warm; the neural models are the
 //! exception, and say so.
 
+pub mod audible;
 pub mod clip;
 pub mod filter;
 pub mod flac;
 pub mod noise;
 pub mod onset;
 pub mod pcm;
+pub mod playout;
 pub mod resample;
 pub mod silero;
 pub mod telephone;
@@ -17,6 +19,7 @@ pub mod vad;
 pub mod wav;
 
 pub use clip::{Clip, ReadError, read_audio};
+pub use playout::PlayoutQueue;
 pub use resample::Resampler;
 pub use silero::{Silero, SileroModel};
 pub use vad::{Earshot, SpeechProbability, VoiceDetector};

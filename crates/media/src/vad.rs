@@ -203,7 +203,8 @@ impl VoiceDetector {
         while !samples.is_empty() {
             let (head, rest) = samples.split_at(samples.len().min(FRAME - self.filled));
             for (to, from) in self.frame[self.filled..].iter_mut().zip(head) {
-                *to = if from.is_finite() { *from } else { 0.0 };
+                // Models are made for sound within full scale; not-a-number becomes silence.
+                *to = if from.is_finite() { from.clamp(-1.0, 1.0) } else { 0.0 };
             }
             self.onset.push(head, known);
             self.clock.count(head.len());
