@@ -82,6 +82,10 @@ struct Utterance {
     /// Known once it is finished.
     audible: Option<Audible>,
     underrun: u64,
+    /// Samples of silence since the last sample there was; an underrun once another sample follows.
+    waited: u64,
+    /// The next sample does not follow the one before at once.
+    interrupted: bool,
     /// A pulled position and the sample that lay there; the two run on together until the next interruption.
     run: (u64, u64),
     /// Its end has been told; only trailing silence is left.
@@ -107,8 +111,8 @@ enum Flow {
     Playing,
     /// Fading in; so many samples are left of it.
     FadingIn(u32),
-    /// Fading out; so many samples are left of it. They are shown, not consumed.
-    FadingOut(u32),
+    /// Fading out; so many samples are left of it, and so many were shown. They are not consumed.
+    FadingOut(u32, u32),
     Paused,
 }
 
@@ -195,6 +199,8 @@ impl PlayoutQueue {
             tracker: AudibleTracker::new(self.rate, self.telephone),
             audible: None,
             underrun: 0,
+            waited: 0,
+            interrupted: true,
             run: (0, 0),
             told: false,
         });
@@ -274,9 +280,9 @@ impl PlayoutQueue {
     pub fn pause(&mut self) {
         let fade = self.fade();
         self.flow = match self.flow {
-            Flow::Playing => Flow::FadingOut(fade),
-            Flow::FadingIn(left) => Flow::FadingOut(fade.saturating_sub(left).max(1)),
-            Flow::FadingOut(_) | Flow::Paused => self.flow,
+            Flow::Playing => Flow::FadingOut(fade, 0),
+            Flow::FadingIn(left) => Flow::FadingOut(fade.saturating_sub(left).max(1), 0),
+            Flow::FadingOut(..) | Flow::Paused => self.flow,
         };
     }
 
@@ -284,10 +290,12 @@ impl PlayoutQueue {
     pub fn resume(&mut self) {
         match self.flow {
             Flow::Playing | Flow::FadingIn(_) => return,
-            Flow::FadingOut(_) | Flow::Paused => {}
+            Flow::FadingOut(..) | Flow::Paused => {}
         }
         self.flow = Flow::FadingIn(self.fade());
-        self.restart_run();
+        if let Some(utterance) = self.utterances.front_mut() {
+            utterance.interrupted = true;
+        }
         self.mark(Mark::Resumed { at: self.position });
     }
 
@@ -339,7 +347,7 @@ impl PlayoutQueue {
             filled += match self.flow {
                 Flow::Playing => self.play(&mut out[filled..]),
                 Flow::FadingIn(left) => self.fade_in(&mut out[filled..], left),
-                Flow::FadingOut(left) => self.fade_out(&mut out[filled..], left),
+                Flow::FadingOut(left, shown) => self.fade_out(&mut out[filled..], left, shown),
                 Flow::Paused => self.silence(&mut out[filled..]),
             };
         }
@@ -358,16 +366,18 @@ impl PlayoutQueue {
         if some == 0 {
             return self.underrun(out);
         }
-        let first = utterance.played == 0;
-        if first {
-            utterance.run = (position, 0);
-        }
         let from = utterance.played;
+        if utterance.interrupted {
+            utterance.run = (position, from as u64);
+            utterance.interrupted = false;
+        }
+        utterance.underrun += utterance.waited;
+        self.underruns += std::mem::take(&mut utterance.waited);
         out[..some].copy_from_slice(&utterance.samples[from..from + some]);
         utterance.played += some;
         let id = utterance.id;
         self.position += some as u64;
-        if first {
+        if from == 0 {
             self.mark(Mark::Started { utterance: id, at: position });
         }
         some
@@ -384,32 +394,21 @@ impl PlayoutQueue {
         }
     }
 
-    /// Nothing is there to play: silence, and if an utterance has begun, it is the voice's fault.
+    /// Nothing is there to play: silence, and if an utterance has begun, the voice is too slow.
     fn underrun(&mut self, out: &mut [f32]) -> usize {
-        let len = out.len() as u64;
         if let Some(utterance) = self.utterances.front_mut()
             && utterance.played > 0
         {
-            utterance.underrun += len;
-            self.underruns += len;
+            utterance.waited += out.len() as u64;
+            utterance.interrupted = true;
         }
-        let filled = self.silence(out);
-        self.restart_run();
-        filled
+        self.silence(out)
     }
 
     fn silence(&mut self, out: &mut [f32]) -> usize {
         out.fill(0.0);
         self.position += out.len() as u64;
         out.len()
-    }
-
-    /// After an interruption the first utterance goes on from here.
-    fn restart_run(&mut self) {
-        let position = self.position;
-        if let Some(utterance) = self.utterances.front_mut() {
-            utterance.run = (position, utterance.played as u64);
-        }
     }
 
     fn fade_in(&mut self, out: &mut [f32], left: u32) -> usize {
@@ -425,14 +424,13 @@ impl PlayoutQueue {
     }
 
     /// Shows the next samples fading, without consuming them: they are played again, and whole, after the pause.
-    fn fade_out(&mut self, out: &mut [f32], left: u32) -> usize {
+    fn fade_out(&mut self, out: &mut [f32], left: u32, shown: u32) -> usize {
         let fade = self.fade();
         let some = (left as usize).min(out.len());
-        let shown = (fade - left) as usize;
         let next = self.utterances.front().map_or(&[][..], |u| &u.samples[u.played..]);
         for (n, sample) in out[..some].iter_mut().enumerate() {
             let gain = (left - n as u32) as f32 / fade as f32;
-            *sample = next.get(shown + n).copied().unwrap_or(0.0) * gain;
+            *sample = next.get(shown as usize + n).copied().unwrap_or(0.0) * gain;
         }
         self.position += some as u64;
         let left = left - some as u32;
@@ -440,7 +438,7 @@ impl PlayoutQueue {
             self.flow = Flow::Paused;
             self.mark(Mark::Paused { at: self.position });
         } else {
-            self.flow = Flow::FadingOut(left);
+            self.flow = Flow::FadingOut(left, shown + some as u32);
         }
         some
     }
@@ -459,7 +457,8 @@ impl PlayoutQueue {
 
     /// Tells the end of the first utterance if its last audible sample has been pulled.
     fn tell_ends(&mut self) {
-        let passed = |u: &Utterance| u.audible.is_some_and(|a| u.played as u64 >= a.to.min(u.samples.len() as u64));
+        let passed =
+            |u: &Utterance| u.audible.is_some_and(|a| u.played as u64 >= a.to.min(u.samples.len() as u64));
         if self.utterances.front().is_some_and(|u| u.played > 0 && passed(u)) {
             self.tell_end_of_first();
         }
@@ -478,5 +477,190 @@ impl PlayoutQueue {
             underrun: utterance.underrun,
         };
         self.mark(mark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A1: UtteranceId = UtteranceId(1);
+    const A2: UtteranceId = UtteranceId(2);
+
+    fn tone(ms: usize) -> Vec<f32> {
+        (0..ms * 16).map(|n| 0.1 + 0.05 * (n as f32 * 0.3).sin()).collect()
+    }
+
+    fn pull(queue: &mut PlayoutQueue, ms: usize) -> Vec<f32> {
+        let mut out = vec![9.0; ms * 16];
+        queue.pull(&mut out);
+        out
+    }
+
+    fn marks(queue: &mut PlayoutQueue) -> Vec<Mark> {
+        std::iter::from_fn(|| queue.poll_mark()).collect()
+    }
+
+    fn queue_with(pieces: &[(UtteranceId, &[f32])]) -> PlayoutQueue {
+        let mut queue = PlayoutQueue::new(16_000);
+        for (id, samples) in pieces {
+            assert!(queue.begin(*id) && queue.push(*id, samples));
+            assert!(queue.finish(*id).is_some());
+        }
+        queue
+    }
+
+    #[test]
+    fn an_empty_queue_plays_silence_and_says_nothing() {
+        let mut queue = PlayoutQueue::new(16_000);
+        assert!(pull(&mut queue, 20).iter().all(|s| *s == 0.0));
+        assert_eq!((queue.position(), marks(&mut queue)), (320, vec![]));
+    }
+
+    #[test]
+    fn the_end_is_the_last_audible_sample_and_the_silence_behind_it_still_plays() {
+        let mut sound = tone(100);
+        sound.extend([0.0; 300 * 16]);
+        let mut queue = queue_with(&[(A1, &sound), (A2, &tone(100))]);
+        pull(&mut queue, 100);
+        assert_eq!(marks(&mut queue), [Mark::Started { utterance: A1, at: 0 }]);
+        pull(&mut queue, 20);
+        assert_eq!(
+            marks(&mut queue),
+            [Mark::Finished { utterance: A1, last_audible: 120 * 16, underrun: 0 }]
+        );
+        pull(&mut queue, 281);
+        assert_eq!(marks(&mut queue), [Mark::Started { utterance: A2, at: 400 * 16 }]);
+    }
+
+    #[test]
+    fn an_end_without_silence_behind_it_is_told_with_its_last_sample() {
+        let mut queue = queue_with(&[(A1, &tone(100))]);
+        pull(&mut queue, 100);
+        let end = Mark::Finished { utterance: A1, last_audible: 120 * 16, underrun: 0 };
+        assert_eq!(marks(&mut queue), [Mark::Started { utterance: A1, at: 0 }, end]);
+    }
+
+    #[test]
+    fn an_utterance_that_is_not_finished_has_no_end_yet() {
+        let mut queue = PlayoutQueue::new(16_000);
+        queue.begin(A1);
+        queue.push(A1, &tone(50));
+        pull(&mut queue, 300);
+        assert_eq!(marks(&mut queue), [Mark::Started { utterance: A1, at: 0 }]);
+        // Finished late: the end was long ago, and waiting for nothing was no underrun.
+        queue.finish(A1);
+        assert_eq!(marks(&mut queue), [Mark::Finished { utterance: A1, last_audible: 70 * 16, underrun: 0 }]);
+        assert_eq!(queue.underruns(), 0);
+    }
+
+    #[test]
+    fn a_slow_voice_moves_the_end_and_is_counted() {
+        let mut queue = PlayoutQueue::new(16_000);
+        queue.begin(A1);
+        pull(&mut queue, 40);
+        queue.push(A1, &tone(50));
+        pull(&mut queue, 80);
+        queue.push(A1, &tone(50));
+        queue.finish(A1);
+        pull(&mut queue, 80);
+        let started = Mark::Started { utterance: A1, at: 40 * 16 };
+        let finished = Mark::Finished { utterance: A1, last_audible: 190 * 16, underrun: 30 * 16 };
+        assert_eq!(marks(&mut queue), [started, finished]);
+        assert_eq!(queue.underruns(), 30 * 16);
+    }
+
+    #[test]
+    fn a_pause_fades_and_keeps_its_place() {
+        let sound = tone(200);
+        let mut queue = queue_with(&[(A1, &sound)]);
+        assert_eq!(pull(&mut queue, 50), sound[..800]);
+        queue.pause();
+        let faded = pull(&mut queue, 20);
+        assert!(faded[0] > 0.05 && faded[80..].iter().all(|s| *s == 0.0));
+        assert!(faded.windows(2).all(|pair| (pair[0] - pair[1]).abs() < 0.03), "no click");
+        queue.resume();
+        let again = pull(&mut queue, 20);
+        assert!(again[0].abs() < 0.01);
+        assert_eq!(again[80..], sound[880..1_120]);
+        let marks = marks(&mut queue);
+        assert_eq!(marks[1..], [Mark::Paused { at: 55 * 16 }, Mark::Resumed { at: 70 * 16 }]);
+    }
+
+    #[test]
+    fn a_pause_moves_the_end() {
+        let mut queue = queue_with(&[(A1, &tone(100))]);
+        pull(&mut queue, 50);
+        queue.pause();
+        pull(&mut queue, 100);
+        queue.resume();
+        pull(&mut queue, 60);
+        let end = Mark::Finished { utterance: A1, last_audible: 220 * 16, underrun: 0 };
+        assert_eq!(marks(&mut queue).last(), Some(&end));
+    }
+
+    #[test]
+    fn nothing_of_a_cleared_utterance_is_heard_again() {
+        let mut queue = PlayoutQueue::new(16_000);
+        queue.begin(A1);
+        queue.push(A1, &tone(100));
+        queue.begin(A2);
+        pull(&mut queue, 40);
+        let cleared = queue.clear();
+        let a1 = Cleared { utterance: A1, played: 640, audible_from: 0, audible_to: None };
+        assert_eq!(cleared, [a1, Cleared { utterance: A2, played: 0, ..a1 }]);
+        // A late chunk, a late end, a late beginning.
+        assert!(!queue.push(A1, &tone(10)) && !queue.begin(A2) && queue.finish(A1).is_none());
+        let after = pull(&mut queue, 40);
+        assert!(after[0] < 0.16 && after[32..].iter().all(|s| *s == 0.0), "2 ms of decay, then silence");
+        assert!(queue.begin(UtteranceId(3)));
+    }
+
+    #[test]
+    fn a_clear_after_the_end_does_not_take_the_end_back() {
+        let mut sound = tone(100);
+        sound.extend([0.0; 300 * 16]);
+        let mut queue = queue_with(&[(A1, &sound)]);
+        pull(&mut queue, 150);
+        assert_eq!(queue.clear(), []);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn an_utterance_without_sound_is_not_said() {
+        let mut queue = PlayoutQueue::new(16_000);
+        queue.begin(A1);
+        assert_eq!(queue.finish(A1), None);
+        queue.begin(A2);
+        queue.push(A2, &[0.0; 1_000]);
+        assert_eq!(queue.finish(A2), None);
+        assert!(queue.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn frames_of_any_size_play_the_same_and_mark_the_same_places(
+            pieces in prop::collection::vec(1usize..400, 1..8), frames in prop::collection::vec(1usize..700, 1..20),
+        ) {
+            let sounds: Vec<Vec<f32>> = pieces.iter().map(|ms| tone(*ms % 60 + 20)).collect();
+            let make = || {
+                let named: Vec<_> = sounds.iter().enumerate().map(|(n, s)| (UtteranceId(n as u32), &s[..])).collect();
+                queue_with(&named)
+            };
+            let total: usize = frames.iter().sum();
+            let mut whole = vec![0.0; total];
+            let mut once = make();
+            once.pull(&mut whole);
+            let mut cut = make();
+            let mut out = Vec::new();
+            for frame in frames {
+                let mut piece = vec![0.0; frame];
+                cut.pull(&mut piece);
+                out.extend(piece);
+            }
+            prop_assert_eq!(out, whole);
+            prop_assert_eq!(marks(&mut cut), marks(&mut once));
+        }
     }
 }
