@@ -6,8 +6,10 @@
 
 pub mod audible;
 pub mod clip;
+pub mod endpoint;
 pub mod filter;
 pub mod flac;
+pub mod mel;
 pub mod noise;
 pub mod onset;
 pub mod pcm;
@@ -19,6 +21,7 @@ pub mod vad;
 pub mod wav;
 
 pub use clip::{Clip, ReadError, read_audio};
+pub use endpoint::EndOfTurn;
 pub use playout::PlayoutQueue;
 pub use resample::Resampler;
 pub use silero::{Silero, SileroModel};
