@@ -38,11 +38,6 @@ impl Answer {
         &self.text
     }
 
-    /// Whether a call has begun that is not whole.
-    pub(crate) fn is_within_call(&self) -> bool {
-        self.call.is_some()
-    }
-
     /// Takes the bytes of one token.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<Part> {
         self.undecoded.extend_from_slice(bytes);
@@ -146,6 +141,6 @@ mod tests {
     fn a_half_call_is_none() {
         let mut answer = Answer::new(true);
         assert_eq!(answer.push(b"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}"), None);
-        assert!(answer.is_within_call());
+        assert!(answer.call.is_some());
     }
 }

@@ -194,9 +194,8 @@ impl Rules {
 }
 
 fn string(schema: &Value) -> String {
-    match schema.get("format").and_then(Value::as_str) {
-        Some(format @ ("date" | "time" | "date-time")) => return format.to_owned(),
-        _ => {}
+    if let Some(format @ ("date" | "time" | "date-time")) = schema.get("format").and_then(Value::as_str) {
+        return format.to_owned();
     }
     let bound = |key: &str| schema.get(key).and_then(Value::as_u64).filter(|bound| *bound <= 64);
     match (bound("minLength").filter(|least| *least > 0), bound("maxLength")) {
