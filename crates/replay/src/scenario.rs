@@ -29,6 +29,7 @@ pub(crate) use fault::nearest;
 pub use fault::{Fault, ScenarioError};
 pub use numbers::length_of_speech;
 pub use read::parse_scenario;
+pub use vocabulary::unknown_parts;
 pub use when::{Anchor, AnchorEvent, When};
 
 /// How long a scenario may run on the call clock if the file does not say.

@@ -8,7 +8,7 @@ use sayback_replay::report::{
     CallPage, EventLog, Outcome, Recording, RunResult, Tally, call_page, event_line, junit_xml, outcome_json,
     write_outcome,
 };
-use sayback_replay::scenario::{Failure, Fault};
+use sayback_replay::scenario::{Failure, Fault, unknown_parts};
 use serde_json::{Value, json};
 
 fn log(name: &str) -> Vec<Value> {
@@ -125,6 +125,16 @@ fn no_text_of_a_call_becomes_markup() {
         assert!(!page.contains(markup), "{markup}");
     }
     keep("hostile.html", &page);
+}
+
+#[test]
+fn the_logs_of_these_tests_are_real_ones() {
+    for name in ["spoke_over_then_yes.jsonl", "unclear_then_no.jsonl"] {
+        let unknown: Vec<_> = log(name).iter().flat_map(unknown_parts).collect();
+        assert_eq!(unknown, Vec::<String>::new(), "{name}");
+    }
+    assert_eq!(unknown_parts(&json!({ "event": "dtmf", "key": 1 })), ["dtmf: key"]);
+    assert_eq!(unknown_parts(&json!({ "event": "dtmg" })), ["dtmg"]);
 }
 
 #[test]

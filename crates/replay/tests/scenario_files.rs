@@ -233,6 +233,17 @@ fn log() -> Vec<Value> {
 }
 
 #[test]
+fn the_example_in_the_documentation_is_in_order() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
+    let docs = std::fs::read_to_string(path).expect("the documentation is part of the project");
+    let example =
+        docs.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("it has an example");
+    let scenario = parse_scenario(example, Path::new("early-yes.call.toml")).unwrap();
+    let place = format!("early-yes.call.toml:{}:1: expected question.dropped", scenario.expects[0].line);
+    assert!(docs.contains(&place), "{place}");
+}
+
+#[test]
 fn what_happened_is_found() {
     let met = "[[expect]]\nevent = \"question.started\"\n[[expect]]\nevent = \"model.told\"\ncontains = \"again\"\n\
                [[expect]]\nevent = \"tool.started\"\nwithin = \"100ms\"\ninput = { n = 3.0, who = { contains = \"ann\" } }\n\

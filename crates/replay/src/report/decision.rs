@@ -70,7 +70,7 @@ fn confirmed(question: &Question, by: &str) -> String {
     match by.chars().count() {
         0 => "The caller had agreed.".into(),
         1 => format!("The caller pressed {by} after the question had been heard."),
-        _ => format!("The caller said “{by}” after the question had been heard."),
+        _ => format!("Confirmed by “{by}”."),
     }
 }
 

@@ -95,8 +95,13 @@ pub(super) fn drawing(timeline: &Timeline, waves: Waves<'_>) -> Drawing {
     canvas.questions();
     canvas.tools();
     canvas.told();
-    let lanes =
-        [("Caller", &CALLER), ("Agent", &AGENT), ("Question", &QUESTION), ("Tools", &TOOLS), ("Model told", &TOLD)];
+    let lanes = [
+        ("Caller", &CALLER),
+        ("Agent", &AGENT),
+        ("Question", &QUESTION),
+        ("Tools", &TOOLS),
+        ("Model told", &TOLD),
+    ];
     Drawing {
         svg: canvas.finished(width),
         lanes: lanes.into_iter().map(|(name, lane)| (name, lane.top, lane.height)).collect(),

@@ -1,6 +1,8 @@
 //! The event log's names and fields, so that an expectation cannot ask for what does not exist. A misspelt field in
 //! a `never` would otherwise always hold.
 
+use serde_json::Value;
+
 /// Every event and its fields beside `event` and `t_ms`.
 pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("call.started", &["call", "transport"]),
@@ -33,4 +35,15 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
 /// The fields of an event; `None`: there is no such event.
 pub(super) fn fields_of(event: &str) -> Option<&'static [&'static str]> {
     EVENTS.iter().find(|(name, _)| *name == event).map(|(_, fields)| *fields)
+}
+
+/// What an event has that no expectation could ask for: its name if that is unknown, else its unknown fields.
+///
+/// Empty for every event of ours; a test over real runs that says so keeps this list and the event log together.
+pub fn unknown_parts(event: &Value) -> Vec<String> {
+    let name = event.get("event").and_then(Value::as_str).unwrap_or("(no event)");
+    let Some(known) = fields_of(name) else { return vec![name.to_owned()] };
+    let fields = event.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    let unknown = fields.filter(|key| !matches!(*key, "event" | "t_ms") && !known.contains(key));
+    unknown.map(|key| format!("{name}: {key}")).collect()
 }
