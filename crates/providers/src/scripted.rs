@@ -202,10 +202,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_comes_after_the_words_and_ends_the_step() {
-        let fail = Some(LlmError::BrokeOff("scripted".into()));
-        let model = Scripted::new([ScriptedStep { fail: fail.clone(), ..ScriptedStep::say("One") }], []);
+        let fail = LlmError::BrokeOff("scripted".into());
+        let model =
+            Scripted::new([ScriptedStep { fail: Some(fail.clone()), ..ScriptedStep::say("One") }], []);
         let played = played(&model, LlmRequest::default()).await;
-        assert_eq!(played, [text("One"), Err(fail.unwrap())]);
+        assert_eq!(played, [text("One"), Err(fail)]);
     }
 
     #[tokio::test(start_paused = true)]

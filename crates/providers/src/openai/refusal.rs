@@ -136,10 +136,11 @@ mod tests {
     }
 
     fn message(status: u16, body: &str) -> String {
-        match refusal(status, body) {
-            LlmError::Refused { message, .. } | LlmError::Unauthorised(message) => message,
-            other => panic!("{other:?}"),
-        }
+        let (LlmError::Refused { message, .. } | LlmError::Unauthorised(message)) = refusal(status, body)
+        else {
+            panic!("{status} {body} is no refusal");
+        };
+        message
     }
 
     #[test]
