@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use axum::serve::ListenerExt;
 use clap::Parser;
 
 /// What the command line says.
@@ -74,6 +75,8 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
         let mut stdout = std::io::stdout();
         writeln!(stdout, "listening on {}", listener.local_addr()?)?;
         stdout.flush()?;
+        // Each piece of an answer is a small packet that the next must not wait for.
+        let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
         Ok(axum::serve(listener, server::routes(engine, name)).await?)
     })
 }
