@@ -6,6 +6,7 @@
 
 pub mod audible;
 pub mod clip;
+pub mod echo;
 pub mod endpoint;
 pub mod filter;
 pub mod flac;
@@ -21,6 +22,7 @@ pub mod vad;
 pub mod wav;
 
 pub use clip::{Clip, ReadError, read_audio};
+pub use echo::{EchoCanceller, EchoDetector};
 pub use endpoint::EndOfTurn;
 pub use playout::PlayoutQueue;
 pub use resample::Resampler;

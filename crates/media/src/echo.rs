@@ -1,0 +1,307 @@
+//! The agent's own voice in the caller's sound: taking it out, and recognising it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use sonora::config::{Config, EchoCanceller as CancellerConfig};
+use sonora::{AudioProcessing, StreamConfig};
+
+use crate::filter::Cascade;
+
+/// A rate that the canceller does not work at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("echo is cancelled at 16000, 32000 or 48000 Hz, not at {0} Hz; convert the sound first")]
+pub struct EchoRateError(pub u32);
+
+/// Takes the agent's own voice out of what the microphone hears.
+///
+/// Feed it what was *played*, frame by frame as it was played, pauses and underruns as silence, and not what was
+/// synthesised: it can only find what really left. It needs a second or two of agent speech to learn the room.
+pub struct EchoCanceller {
+    processing: AudioProcessing,
+    frame: usize,
+    render: Vec<f32>,
+    capture: Vec<f32>,
+    scratch: Vec<f32>,
+    cleaned: Vec<f32>,
+}
+
+impl std::fmt::Debug for EchoCanceller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EchoCanceller").field("frame", &self.frame).finish_non_exhaustive()
+    }
+}
+
+impl EchoCanceller {
+    /// A canceller of one channel for a sample rate.
+    ///
+    /// # Errors
+    /// If it does not work at that rate.
+    pub fn new(rate: u32) -> Result<Self, EchoRateError> {
+        if ![16_000, 32_000, 48_000].contains(&rate) {
+            return Err(EchoRateError(rate));
+        }
+        let config = Config { echo_canceller: Some(CancellerConfig::default()), ..Config::default() };
+        let stream = StreamConfig::new(rate, 1);
+        let processing =
+            AudioProcessing::builder().config(config).capture_config(stream).render_config(stream).build();
+        let frame = stream.num_frames();
+        Ok(Self {
+            processing,
+            frame,
+            render: Vec::with_capacity(frame),
+            capture: Vec::with_capacity(frame),
+            scratch: vec![0.0; frame],
+            cleaned: Vec::new(),
+        })
+    }
+
+    /// Takes what was played, in any amount.
+    pub fn render(&mut self, samples: &[f32]) {
+        for sample in samples {
+            self.render.push(finite(*sample));
+            if self.render.len() == self.frame {
+                // Frames are as long as the configuration says, so they are not refused.
+                let _ = self.processing.process_render_f32(&[&self.render], &mut [&mut self.scratch]);
+                self.render.clear();
+            }
+        }
+    }
+
+    /// Takes what was heard, in any amount, and gives it without the echo in whole frames of 10 ms: what is short of
+    /// one comes with the next call.
+    pub fn capture(&mut self, samples: &[f32]) -> &[f32] {
+        self.cleaned.clear();
+        for sample in samples {
+            self.capture.push(finite(*sample));
+            if self.capture.len() == self.frame {
+                let done = self.processing.process_capture_f32(&[&self.capture], &mut [&mut self.scratch]);
+                self.cleaned.extend_from_slice(if done.is_ok() { &self.scratch } else { &self.capture });
+                self.capture.clear();
+            }
+        }
+        &self.cleaned
+    }
+
+    /// How much it takes out at present in dB, as far as it knows.
+    pub fn echo_removed_db(&self) -> Option<f64> {
+        self.processing.statistics().echo_return_loss_enhancement
+    }
+}
+
+fn finite(sample: f32) -> f32 {
+    if sample.is_finite() { sample } else { 0.0 }
+}
+
+/// Samples a second that the detector takes.
+const RATE: u32 = 16_000;
+/// It compares every fourth sample: a voice's strong part lies below 1,800 Hz.
+const THINNING: usize = 4;
+/// The longest way from the loudspeaker back that is looked for.
+pub const LONGEST_DELAY: Duration = Duration::from_millis(800);
+/// The longest segment that is compared; of a longer one its first part.
+const LONGEST_SEGMENT: usize = 6_000;
+/// What is remembered: the longest segment, the longest delay and some seconds to ask about them in.
+const MEMORY: usize = 20 * RATE as usize / THINNING;
+/// From this strength on a segment is the agent's own voice. Two voices reach 0.3 by chance.
+pub const ECHO_STRENGTH: f32 = 0.5;
+
+/// What was found of the agent's own voice in a segment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EchoFound {
+    /// From being played to being heard.
+    pub delay: Duration,
+    /// How alike the two are, from 0 to 1: the share of the segment's amplitude that the played sound explains.
+    pub strength: f32,
+}
+
+impl EchoFound {
+    /// Whether the segment is the agent's own voice.
+    pub fn is_echo(&self) -> bool {
+        self.strength >= ECHO_STRENGTH
+    }
+}
+
+/// Recognises a segment as the agent's own voice by comparing it with what was played.
+#[derive(Debug)]
+pub struct EchoDetector {
+    played: Thinned,
+    heard: Thinned,
+}
+
+impl Default for EchoDetector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl EchoDetector {
+    /// Nothing was played or heard yet. Both sides are fed at 16,000 Hz and counted from the same moment: whatever is
+    /// not played or heard is pushed as silence.
+    pub fn new() -> Self {
+        Self { played: Thinned::new(), heard: Thinned::new() }
+    }
+
+    /// Takes what was played.
+    pub fn played(&mut self, samples: &[f32]) {
+        self.played.push(samples);
+    }
+
+    /// Takes what was heard.
+    pub fn heard(&mut self, samples: &[f32]) {
+        self.heard.push(samples);
+    }
+
+    /// Looks for what was played in what was heard between two samples, counted from the first one pushed. `None` if
+    /// there is nothing to compare: silence on either side, a segment of less than 50 ms, or one that is forgotten.
+    pub fn find(&self, from: u64, to: u64) -> Option<EchoFound> {
+        let (from, to) = (from / THINNING as u64, to / THINNING as u64);
+        let segment = self.heard.between(from, to.min(from + LONGEST_SEGMENT as u64))?;
+        let energy = |samples: &[f32]| samples.iter().map(|s| s * s).sum::<f32>();
+        let loud = energy(&segment);
+        if segment.len() < RATE as usize / THINNING / 20 || loud < 1e-7 * segment.len() as f32 {
+            return None;
+        }
+        let longest = LONGEST_DELAY.as_millis() as u64 * u64::from(RATE) / 1_000 / THINNING as u64;
+        let earliest = from.saturating_sub(longest).max(self.played.first());
+        let played = self.played.between(earliest, from + segment.len() as u64)?;
+        let strength = |played: &[f32]| {
+            let dot: f32 = segment.iter().zip(played).map(|(a, b)| a * b).sum();
+            let scale = (loud * energy(played)).sqrt();
+            if scale > 1e-7 { dot.abs() / scale } else { 0.0 }
+        };
+        let found = played.windows(segment.len()).map(strength).enumerate();
+        let (at, strength) = found.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let delay = (from - earliest - at as u64) * THINNING as u64 * 1_000_000 / u64::from(RATE);
+        Some(EchoFound { delay: Duration::from_micros(delay), strength })
+    }
+}
+
+/// The last seconds of some sound in a voice's band, every fourth sample.
+#[derive(Debug)]
+struct Thinned {
+    band: Cascade,
+    samples: VecDeque<f32>,
+    pushed: u64,
+    phase: usize,
+}
+
+impl Thinned {
+    fn new() -> Self {
+        let band = Cascade::band_pass(RATE, 300.0, 1_700.0);
+        Self { band, samples: VecDeque::with_capacity(MEMORY), pushed: 0, phase: 0 }
+    }
+
+    fn push(&mut self, samples: &[f32]) {
+        for sample in samples {
+            let sample = self.band.step(*sample);
+            if self.phase == 0 {
+                if self.samples.len() == MEMORY {
+                    self.samples.pop_front();
+                }
+                self.samples.push_back(sample);
+                self.pushed += 1;
+            }
+            self.phase = (self.phase + 1) % THINNING;
+        }
+    }
+
+    fn first(&self) -> u64 {
+        self.pushed - self.samples.len() as u64
+    }
+
+    /// Samples from one to before another, as far as they are there; `None` if the first one is not.
+    fn between(&self, from: u64, to: u64) -> Option<Vec<f32>> {
+        let skip = usize::try_from(from.checked_sub(self.first())?).ok()?;
+        let len = usize::try_from(to.min(self.pushed).checked_sub(from)?).ok()?;
+        Some(self.samples.iter().skip(skip).take(len).copied().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::WhiteNoise;
+    use crate::pcm;
+
+    /// Something like a voice: noise in its band whose loudness comes and goes in syllables.
+    fn voice(seed: u64, len: usize) -> Vec<f32> {
+        let mut sound = WhiteNoise::new(seed).samples(len, -10.0);
+        Cascade::band_pass(RATE, 200.0, 2_500.0).process(&mut sound);
+        let rhythm = 0.0011 + seed as f32 * 0.0001;
+        sound.iter().enumerate().map(|(n, s)| s * (n as f32 * rhythm).sin().max(0.0)).collect()
+    }
+
+    /// How the room gives it back: later, quieter, and from a second wall.
+    fn room(played: &[f32], delay: usize) -> Vec<f32> {
+        let at = |n: usize, back: usize| n.checked_sub(back).map_or(0.0, |n| played[n]);
+        (0..played.len()).map(|n| 0.2 * at(n, delay) + 0.06 * at(n, delay + 90)).collect()
+    }
+
+    #[test]
+    fn the_echo_is_taken_out_and_the_caller_is_left() {
+        let played = voice(1, 10 * 16_000);
+        let echo = room(&played, 1_600);
+        let caller = voice(2, 16_000);
+        let mut canceller = EchoCanceller::new(16_000).unwrap();
+        let mut cleaned = Vec::new();
+        for (n, (played, echo)) in played.chunks(160).zip(echo.chunks(160)).enumerate() {
+            let mut heard = echo.to_vec();
+            if n >= 900 {
+                heard.iter_mut().zip(&caller[(n - 900) * 160..]).for_each(|(h, c)| *h += c * 0.3);
+            }
+            canceller.render(played);
+            cleaned.extend_from_slice(canceller.capture(&heard));
+        }
+        assert_eq!(cleaned.len(), played.len());
+        let (from, to) = (6 * 16_000, 9 * 16_000);
+        let removed = pcm::level_dbfs(&echo[from..to]) - pcm::level_dbfs(&cleaned[from..to]);
+        assert!(removed > 25.0, "{removed} dB");
+        let lost = pcm::level_dbfs(&caller) - 10.46 - pcm::level_dbfs(&cleaned[to..]);
+        assert!(lost < 12.0, "{lost} dB of the caller");
+    }
+
+    #[test]
+    fn other_rates_are_refused() {
+        assert_eq!(EchoCanceller::new(44_100).unwrap_err(), EchoRateError(44_100));
+    }
+
+    #[test]
+    fn the_agents_own_voice_is_found_with_its_delay() {
+        let played = voice(1, 4 * 16_000);
+        for delay in [0, 800, 4_000, 11_200] {
+            let mut heard = room(&played, delay);
+            let noise = WhiteNoise::new(9).samples(heard.len(), -50.0);
+            heard.iter_mut().zip(noise).for_each(|(h, n)| *h += n);
+            let mut detector = EchoDetector::new();
+            detector.played(&played);
+            detector.heard(&heard);
+            let found = detector.find(2 * 16_000, 3 * 16_000).unwrap();
+            assert!(found.is_echo(), "{delay}: {found:?}");
+            let off = found.delay.as_micros() as i64 - delay as i64 * 125 / 2;
+            assert!(off.abs() <= 1_000, "{delay}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn another_voice_is_no_echo() {
+        for seed in 2..12 {
+            let mut detector = EchoDetector::new();
+            detector.played(&voice(1, 4 * 16_000));
+            detector.heard(&voice(seed, 4 * 16_000));
+            let found = detector.find(2 * 16_000, 3 * 16_000).unwrap();
+            assert!(!found.is_echo(), "{seed}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn silence_and_what_is_forgotten_have_no_answer() {
+        let mut detector = EchoDetector::new();
+        assert_eq!(detector.find(0, 1_600), None);
+        detector.played(&[0.1; 16_000]);
+        detector.heard(&[0.0; 16_000]);
+        assert_eq!(detector.find(0, 16_000), None);
+        detector.heard(&vec![0.0; 40 * 16_000]);
+        assert_eq!(detector.find(0, 16_000), None);
+    }
+}
