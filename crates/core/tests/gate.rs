@@ -435,7 +435,7 @@ fn vc_22_end_call_in_a_later_step_drops_the_hold_and_waits_for_the_goodbye() {
         &after_asked(
             "5300 speech 2 5300
              5600 end 2 5500
-             5650 words 2 i have to go
+             5650 words 2 the weather is nice
              5800 check c1 unclear
              6000 call g2 e1 end_call {\"goodbye\":\"Goodbye.\"}
              6010 done g2

@@ -1,11 +1,13 @@
 //! An agent: who it is, what it can do, and how its calls are run.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sayback_core::{AskTerms, Confirmation, Frozen, Policy, ToolOutcome, ToolRef};
+use futures::FutureExt;
+use sayback_core::{AskTerms, Confirmation, Frozen, PlainRun, Policy, ToolOutcome, ToolRef};
 use serde_json::Value;
 
 /// An agent, whether it came from a file or from Rust.
@@ -79,7 +81,7 @@ impl PlainTool {
 
     /// Runs it on a validated input.
     pub async fn run(&self, input: &Frozen, context: RunContext) -> ToolOutcome {
-        finish(self.run.run(parse(input), context).await)
+        guarded(self.run.run(parse(input), context)).await
     }
 }
 
@@ -103,7 +105,26 @@ impl ConfirmedTool {
 
     /// Runs it: the yes is used up, and the input is the one inside it.
     pub async fn run(&self, yes: Confirmation, context: RunContext) -> ToolOutcome {
-        finish(self.run.run(parse(yes.input()), context).await)
+        guarded(self.run.run(parse(yes.input()), context)).await
+    }
+
+    /// Runs it without a yes, if its own condition says that this input needs none; looked at here again, so that no
+    /// caller can decide it.
+    pub async fn run_exempt(&self, input: &Frozen, context: RunContext) -> ToolOutcome {
+        let value = parse(input);
+        if self.confirm.needed(&value) {
+            let message = format!("{} needs the caller's yes; nothing ran.", self.info.name);
+            return ToolOutcome::Failed { message };
+        }
+        guarded(self.run.run(value, context)).await
+    }
+}
+
+impl Agent {
+    /// All its tools by owner, name and definition.
+    pub fn tool_refs(&self) -> Vec<ToolRef> {
+        let of = |skill: &Skill| skill.tools.iter().map(|t| t.reference(&skill.name)).collect::<Vec<_>>();
+        self.skills.iter().flat_map(of).collect()
     }
 }
 
@@ -186,8 +207,42 @@ pub struct ToolOutput {
     pub message: String,
 }
 
+/// Runs a tool that needs no yes for this input; one that does is refused.
+pub async fn run_plain(agent: &Agent, run: &PlainRun, context: RunContext) -> ToolOutcome {
+    match owned(agent, &run.tool) {
+        Some(Tool::Plain(tool)) => tool.run(&run.input, context).await,
+        Some(Tool::Confirmed(tool)) => tool.run_exempt(&run.input, context).await,
+        None => gone(&run.tool),
+    }
+}
+
+/// Runs a tool that the caller said yes to.
+pub async fn run_confirmed(agent: &Agent, yes: Confirmation, context: RunContext) -> ToolOutcome {
+    match owned(agent, yes.tool()) {
+        Some(Tool::Confirmed(tool)) => tool.run(yes, context).await,
+        Some(Tool::Plain(_)) | None => gone(yes.tool()),
+    }
+}
+
+fn owned<'a>(agent: &'a Agent, tool: &ToolRef) -> Option<&'a Tool> {
+    let skill = agent.skills.iter().find(|skill| skill.name == tool.skill)?;
+    skill.tools.iter().find(|t| t.info().name == tool.name)
+}
+
+fn gone(tool: &ToolRef) -> ToolOutcome {
+    ToolOutcome::Failed { message: format!("{} is no longer available; nothing ran.", tool.name) }
+}
+
 fn parse(input: &Frozen) -> Value {
     serde_json::from_str(&input.json).unwrap_or(Value::Null)
+}
+
+/// A handler that panics is a handler that failed.
+async fn guarded(run: impl Future<Output = Result<ToolOutput, String>>) -> ToolOutcome {
+    match AssertUnwindSafe(run).catch_unwind().await {
+        Ok(result) => finish(result),
+        Err(_) => ToolOutcome::Failed { message: "The tool broke down.".to_owned() },
+    }
 }
 
 fn finish(result: Result<ToolOutput, String>) -> ToolOutcome {

@@ -4,6 +4,10 @@
 //! reaches it through one bounded queue. It knows no vendor by name.
 
 pub mod agent;
+pub mod events;
+pub mod frozen;
 pub mod llm;
+pub mod prepare;
+pub mod prompt;
 pub mod stt;
 pub mod tts;
