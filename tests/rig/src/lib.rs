@@ -1,0 +1,77 @@
+//! Sound without hardware: a private PulseAudio server with a virtual speaker and a virtual microphone.
+//!
+//! ```text
+//! product ── ALSA "speaker" ──> null sink speaker ── monitor ──> ALSA "speaker_tap", Recording
+//! Player ──────────────────────> null sink feed ── remap ──────> ALSA "microphone" ──> product
+//! ```
+//!
+//! ALSA finds its devices through `HOME` and PulseAudio its server through `XDG_RUNTIME_DIR`, and a running process
+//! cannot change its own environment safely. So a test runs [`inside`]: the test starts the server and then itself
+//! again as a child with that environment. Servers of different tests do not know each other.
+//!
+//! A sound that is played by [`Rig::play`] is stamped on the real clock, which is why this crate may read it.
+
+mod player;
+mod server;
+
+use std::process::{Command, ExitStatus};
+use std::sync::Mutex;
+
+pub use player::{Player, Recording, Stamped};
+pub use server::{Rig, RigError};
+
+/// Set in the child that [`inside`] starts: the folder of the server.
+pub(crate) const FOLDER: &str = "SAYBACK_RIG";
+
+/// Two servers at a time would disturb each other's timing on a small machine.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Runs `test` in a child process whose sound devices are those of a fresh private server.
+///
+/// `name` is the whole name of the test function, by which the child is told to run nothing else. The server is gone
+/// when this returns, however the test ended.
+///
+/// # Panics
+/// If the test fails, and in continuous integration (`CI` is set) if a program that the rig needs is missing.
+/// Elsewhere a missing program is said loudly and the test is left out.
+pub fn inside(name: &str, test: impl FnOnce(&Rig)) {
+    if let Some(rig) = Rig::from_env() {
+        return test(&rig);
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    match Rig::start() {
+        Ok(rig) => {
+            let status = run_again(name, &rig).expect("a test can run its own program");
+            assert!(status.success(), "{name} failed on the virtual devices: {status}");
+        }
+        Err(error) => skip(name, &error),
+    }
+}
+
+fn run_again(name: &str, rig: &Rig) -> std::io::Result<ExitStatus> {
+    let program = std::env::current_exe()?;
+    let mut command = if server::may_be_favoured() {
+        // What else runs on this machine must not be what is measured. Not real-time, as the server has it: a device
+        // thread that polls in a loop would then keep its own sound client from ever answering.
+        let mut command = Command::new("nice");
+        command.args(["-n", "-15"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    // As an ignored test runs only when asked for, so does its child.
+    if std::env::args().any(|arg| arg == "--ignored" || arg == "--include-ignored") {
+        command.arg("--include-ignored");
+    }
+    command.envs(rig.environment()).env(FOLDER, rig.folder()).status()
+}
+
+/// Fails in continuous integration; elsewhere says so and goes on.
+fn skip(name: &str, error: &RigError) {
+    assert!(std::env::var_os("CI").is_none(), "{name}: {error}");
+    #[expect(clippy::print_stderr, reason = "a test that did not run must be seen")]
+    {
+        eprintln!("\n=== SKIPPED {name}: {error} ===\n");
+    }
+}
