@@ -105,6 +105,13 @@ pub enum Event {
     Rewound(Rewind),
     /// A stored conversation goes on. Sent before `CallStarted`.
     Reopened(Reopened),
+    /// The program itself holds a call, outside a model's step: the caller is asked at once.
+    Asked {
+        /// Its id.
+        call: CallId,
+        /// The call, validated, with its question; anything but `Ask` is ignored.
+        outcome: Prepared,
+    },
     /// The program says something of its own.
     Say {
         /// Plain text.

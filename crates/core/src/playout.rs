@@ -123,6 +123,12 @@ impl Mouth {
         self.list.iter().any(Utterance::active)
     }
 
+    /// When the utterance that sounds should be over, as far as that can be told.
+    pub(crate) fn overdue_from(&self) -> Option<(Time, UtteranceId)> {
+        let sounding = self.list.iter().filter(|u| matches!(u.sound, Sound::Sounding(_)));
+        sounding.filter_map(|u| u.projected_end().map(|end| (end, u.id))).min()
+    }
+
     pub(crate) fn active_ids(&self) -> Vec<UtteranceId> {
         self.list.iter().filter(|u| u.active()).map(|u| u.id).collect()
     }

@@ -240,6 +240,7 @@ impl Session {
             Event::Tools(tools) => self.tools.known = Some(tools),
             Event::Rewound(rewind) => self.on_rewound(rewind.items),
             Event::Reopened(reopened) => self.on_reopened(reopened),
+            Event::Asked { call, outcome } => self.on_asked(call, outcome),
             Event::Say { text } => self.say_own(text),
             Event::EndRequested => self.line.ending = Some(String::from("requested")),
             Event::Tick => {}

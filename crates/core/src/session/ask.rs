@@ -51,6 +51,17 @@ impl Session {
         }
     }
 
+    /// A call made by the program itself.
+    pub(crate) fn on_asked(&mut self, call: CallId, outcome: Prepared) {
+        let fresh = self.gate.hold.as_ref().is_none_or(|hold| hold.call != call);
+        if self.line.up && self.line.hung_up.is_none() && fresh && matches!(outcome, Prepared::Ask { .. }) {
+            self.hold(call, outcome, None);
+            if !self.gate.committing() {
+                self.ask_again();
+            }
+        }
+    }
+
     /// A call that comes while the tool runs waits until that is over (row 4); the newest wins here too.
     fn replace_next(&mut self, hold: Hold) {
         if let Some(old) = self.gate.next.replace(hold) {

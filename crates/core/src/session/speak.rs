@@ -12,6 +12,9 @@ use crate::session::Session;
 use crate::session::gate::Stage;
 use crate::time::{Interval, LoopDelay, Time};
 
+/// Word that an utterance was played may come this late; then it counts as not heard.
+const PLAYOUT_LIMIT: Duration = Duration::from_secs(5);
+
 impl Session {
     /// Hands text to the voice, behind whatever is queued.
     pub(crate) fn speak(
@@ -189,6 +192,21 @@ impl Session {
                 PlayoutFailure::TtsFailed | PlayoutFailure::NoSamples => DropReason::TtsFailed,
                 PlayoutFailure::DeviceLost | PlayoutFailure::NotPlayed => DropReason::NotPlayed,
             });
+        }
+    }
+
+    /// When an utterance that sounds is given up on: nobody has said that it was played, and it should have been.
+    pub(crate) fn playout_limit_at(&self) -> Option<(Time, UtteranceId)> {
+        if self.mouth.paused.is_some() {
+            return None;
+        }
+        self.mouth.overdue_from().map(|(at, id)| (at + PLAYOUT_LIMIT, id))
+    }
+
+    /// Unknown means not heard.
+    pub(crate) fn on_playout_limit(&mut self) {
+        if let Some((_, id)) = self.playout_limit_at() {
+            self.on_failed(id, PlayoutFailure::NotPlayed, Duration::ZERO);
         }
     }
 

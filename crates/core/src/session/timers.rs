@@ -29,6 +29,8 @@ pub enum Timer {
     WaitOver,
     /// The caller is silent.
     Silence,
+    /// Nothing shows that an utterance was played, long after it should have been.
+    PlayoutLimit,
     /// The model took too long.
     ModelLimit,
     /// A tool took too long.
@@ -50,6 +52,7 @@ impl Session {
             (self.expired_at(), Timer::Expired),
             (self.wait_over_at(), Timer::WaitOver),
             (self.silence_at(), Timer::Silence),
+            (self.playout_limit_at().map(|(at, _)| at), Timer::PlayoutLimit),
             (self.model_limit_at(), Timer::ModelLimit),
             (self.tools.limit_at().map(|(at, _)| at), Timer::ToolLimit),
         ]
@@ -71,6 +74,7 @@ impl Session {
             Timer::Expired => self.on_expired(),
             Timer::WaitOver => self.ask_again(),
             Timer::Silence => self.on_silence(),
+            Timer::PlayoutLimit => self.on_playout_limit(),
             Timer::ModelLimit => self.on_model_limit(),
             Timer::ToolLimit => self.on_tool_limit(),
         }

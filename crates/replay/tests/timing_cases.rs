@@ -1,0 +1,20 @@
+//! Every timing case, by id, through the core.
+
+use std::path::Path;
+
+use sayback_replay::conform::run_timing;
+use sayback_replay::timing::{load_cases, parse_timing};
+
+#[test]
+fn every_timing_case_comes_out_as_stated() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/timing.jsonl");
+    let cases = load_cases(&path, parse_timing).unwrap();
+    assert!(cases.len() >= 36, "{} cases", cases.len());
+    let mut failed = Vec::new();
+    for case in &cases {
+        for mismatch in run_timing(case) {
+            failed.push(format!("{} ({}): {mismatch}", case.id, case.note));
+        }
+    }
+    assert!(failed.is_empty(), "{} mismatches:\n{}", failed.len(), failed.join("\n"));
+}
