@@ -58,10 +58,7 @@ impl Condition {
     fn evaluate(&self, input: &Value) -> Option<bool> {
         let environment = environment();
         let value = environment.compile_expression(&self.source).ok()?.eval(input).ok()?;
-        match value.kind() {
-            minijinja::value::ValueKind::Bool => Some(value.is_true()),
-            _ => None,
-        }
+        (value.kind() == minijinja::value::ValueKind::Bool).then(|| value.is_true())
     }
 
     fn is_clear(&self, input: &Value) -> bool {

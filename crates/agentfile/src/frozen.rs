@@ -233,7 +233,8 @@ mod tests {
         for (text, says) in [
             (r#"{"a":1,"a":1}"#, "twice"),
             (r#"{"a":1,"\u0061":1}"#, "twice"),
-            (r#"{"a":"\ud800"}"#, "surrogate"),
+            (r#"{"a":"\ud800"}"#, "hex escape"),
+            (r#"{"a":"\udc00 \ud800x"}"#, "surrogate"),
             (r#"{"a":123456789012345678901234567890}"#, "too large"),
             (r#"{"a":-9007199254740992}"#, "too large"),
             (r#"{"a":1e999}"#, "out of range"),

@@ -31,8 +31,8 @@ pub enum Severity {
 /// One thing that the linter found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its kind: `free-text`, `unspoken-field`, `no-question-mark`, `long-tail`, `long-question`, `missing-language`,
-    /// `sample-failed`.
+    /// Its kind: `free-text`, `unspoken-field`, `open-input`, `no-question-mark`, `long-tail`, `long-question`,
+    /// `missing-language`, `sample-failed`.
     pub code: &'static str,
     /// How bad it is.
     pub severity: Severity,
@@ -60,6 +60,7 @@ pub fn lint(file: &AgentFile) -> Vec<Finding> {
     for origin in &file.origins {
         let Some(question) = &origin.question else { continue };
         lint_languages(origin, question, &mut findings);
+        lint_openness(origin, &mut findings);
         for (tag, template) in &question.by_language {
             let line = origin.lines.get(tag).copied().unwrap_or(origin.line);
             let place = Place { origin, tag, template, line };
@@ -95,6 +96,21 @@ fn lint_languages(origin: &Origin, question: &TemplateQuestion, findings: &mut V
             line: origin.line,
             message: format!("`{}` has no question in the agent's language `{language}`", origin.name),
             fix: format!("add `confirm.{language} = \"…\"`"),
+        });
+    }
+}
+
+fn lint_openness(origin: &Origin, findings: &mut Vec<Finding>) {
+    if origin.schema.is_open() {
+        findings.push(Finding {
+            code: "open-input",
+            severity: Severity::Warning,
+            line: origin.line,
+            message: format!(
+                "the input of `{}` can carry fields that its question does not know of",
+                origin.name
+            ),
+            fix: "add `additionalProperties = false` (or `unevaluatedProperties = false`) to it".to_owned(),
         });
     }
 }

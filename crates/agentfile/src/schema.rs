@@ -15,6 +15,11 @@ use crate::frozen::canonical;
 const MAX_DEPTH: usize = 32;
 /// How many faults the model is told at once.
 const MAX_ERRORS: usize = 5;
+/// What schemas derived from Rust types say of numbers. They bind no text; the type itself refuses what does not fit.
+const NUMBER_FORMATS: [&str; 14] = [
+    "int", "int8", "int16", "int32", "int64", "int128", "uint", "uint8", "uint16", "uint32", "uint64",
+    "uint128", "float", "double",
+];
 
 /// A compiled input schema.
 pub struct Schema {
@@ -36,13 +41,17 @@ impl Schema {
             return Err("a tool's input must be an object: `type = \"object\"`".to_owned());
         }
         close(&mut source, 0);
-        let validator = jsonschema::options()
+        let mut options = jsonschema::options()
             .offline()
             .should_validate_formats(true)
             .should_ignore_unknown_formats(false)
             .with_format("local-date-time", |text: &str| crate::spoken::is_local_date_time(text))
             .with_format("local-time", |text: &str| crate::spoken::is_local_time(text))
-            .with_format("phone", |text: &str| crate::spoken::is_phone(text))
+            .with_format("phone", |text: &str| crate::spoken::is_phone(text));
+        for name in NUMBER_FORMATS {
+            options = options.with_format(name, |_: &str| true);
+        }
+        let validator = options
             .build(&source)
             .map_err(|error| format!("{error}{}", at(error.instance_path().as_str())))?;
         let schema = Self { source, validator };
@@ -63,7 +72,8 @@ impl Schema {
 
     /// Whether inputs may carry fields that the schema does not name.
     pub(crate) fn is_open(&self) -> bool {
-        self.source.get("additionalProperties") != Some(&Value::Bool(false))
+        let closed = |key: &str| self.source.get(key) == Some(&Value::Bool(false));
+        !closed("additionalProperties") && !closed("unevaluatedProperties")
     }
 
     /// A field's own schema, references followed.
@@ -222,7 +232,9 @@ fn close(schema: &mut Value, depth: usize) {
     if depth >= MAX_DEPTH {
         return;
     }
-    let is_object = fields.get("type").is_some_and(|t| t == "object");
+    let is_object = fields.get("type").is_some_and(|t| {
+        t == "object" || t.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "object"))
+    });
     if is_object && !OPENERS.iter().any(|key| fields.contains_key(*key)) {
         let named = fields.contains_key("properties") || depth == 0;
         if named {

@@ -89,11 +89,12 @@ impl Template {
     /// The text, on one line, without anything that a voice could take for markup or control.
     pub(crate) fn render(&self, view: View<'_>) -> Result<String, String> {
         let mut context = Map::new();
-        context.insert("vars".to_owned(), serde_json::json!(view.vars));
-        context.insert("input".to_owned(), view.input.clone());
         if let Some(fields) = view.input.as_object() {
             context.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
         }
+        // Last, so that no field of an open input can stand in for them.
+        context.insert("vars".to_owned(), serde_json::json!(view.vars));
+        context.insert("input".to_owned(), view.input.clone());
         context.insert("language".to_owned(), view.language.into());
         let template = self.environment.get_template(MAIN).map_err(|error| error.to_string())?;
         template.render(context).map(|text| plain(&text)).map_err(|error| reason(&error))
@@ -157,18 +158,9 @@ fn environment() -> Environment<'static> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_fuel(Some(100_000));
-    environment.set_formatter(|out, state, value| {
-        match value.kind() {
-            ValueKind::None => return Err(cannot("a value that is null cannot be said")),
-            ValueKind::Seq | ValueKind::Iterable => {
-                return Err(cannot("a list cannot be said as it is; use spoken_list"));
-            }
-            ValueKind::Map => {
-                return Err(cannot("an object cannot be said as it is; name one of its fields"));
-            }
-            _ => {}
-        }
-        minijinja::escape_formatter(out, state, value)
+    environment.set_formatter(|out, state, value| match unsayable(value.kind()) {
+        Some(why) => Err(cannot(why)),
+        None => minijinja::escape_formatter(out, state, value),
     });
     environment.add_filter("spoken_date", |state: &State<'_, '_>, value: Value, options: Kwargs| {
         let year = year(&options)?;
@@ -189,6 +181,19 @@ fn environment() -> Environment<'static> {
     });
     environment.add_filter("spoken_list", spoken_list);
     environment
+}
+
+/// Why a value of this kind cannot stand in a text as it is.
+fn unsayable(kind: ValueKind) -> Option<&'static str> {
+    if kind == ValueKind::None {
+        Some("a value that is null cannot be said")
+    } else if matches!(kind, ValueKind::Seq | ValueKind::Iterable) {
+        Some("a list cannot be said as it is; use spoken_list")
+    } else if kind == ValueKind::Map {
+        Some("an object cannot be said as it is; name one of its fields")
+    } else {
+        None
+    }
 }
 
 fn spoken_list(state: &State<'_, '_>, value: Value) -> Result<String, Error> {
@@ -219,12 +224,16 @@ fn year(options: &Kwargs) -> Result<bool, Error> {
 }
 
 fn scalar(value: &Value) -> Result<String, Error> {
-    match value.kind() {
-        ValueKind::String => Ok(value.as_str().unwrap_or_default().to_owned()),
-        ValueKind::Number if value.is_integer() => Ok(value.to_string()),
-        ValueKind::Number => f64::try_from(value.clone()).map(|number| number.to_string()),
-        ValueKind::Undefined => Err(Error::from(ErrorKind::UndefinedError)),
-        _ => Err(cannot(format!("{value} cannot be said"))),
+    if let Some(text) = value.as_str() {
+        Ok(text.to_owned())
+    } else if value.is_undefined() {
+        Err(Error::from(ErrorKind::UndefinedError))
+    } else if value.is_integer() {
+        Ok(value.to_string())
+    } else if value.is_number() {
+        f64::try_from(value.clone()).map(|number| number.to_string())
+    } else {
+        Err(cannot(format!("{value} cannot be said")))
     }
 }
 

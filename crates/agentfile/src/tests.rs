@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use sayback_core::{EvidenceClass, QuestionBargeIn};
-use sayback_runtime::agent::{AskContext, Confirm as _, RunContext, Tool, Validate as _};
+use sayback_runtime::agent::{AskContext, RunContext, Tool};
 use serde_json::json;
 
 use super::*;
@@ -338,6 +338,9 @@ fn the_linter_finds_questions_that_callers_cannot_answer_well() {
         let shown: Vec<String> = findings.iter().filter(|f| f.code == code).map(Finding::to_string).collect();
         assert!(shown.iter().any(|finding| finding.contains(says)), "{text}\n{findings:#?}");
     }
+    let open = input.replace("properties", "additionalProperties = true, properties");
+    let findings = lint(&tool(&format!("{command}{open}confirm = \"On {{{{ d }}}}?\"\n")));
+    assert!(findings.iter().any(|f| f.code == "open-input" && f.line == 6), "{findings:#?}");
 }
 
 proptest! {

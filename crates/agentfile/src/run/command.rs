@@ -109,7 +109,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             // It may be gone already.
-            drop(kill_process_group(group, Signal::KILL));
+            let _gone = kill_process_group(group, Signal::KILL);
         }
     }
 }
