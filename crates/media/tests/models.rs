@@ -24,7 +24,9 @@ fn model(name: &str) -> Option<PathBuf> {
 fn frames(mut detector: VoiceDetector, sound: &[f32]) -> Vec<VoiceFrame> {
     let mut frames = Vec::new();
     for (n, piece) in sound.chunks(320).enumerate() {
-        detector.push(piece, Time::from_millis(n as u64 * 20), |frame| frames.push(frame)).unwrap();
+        detector
+            .push(piece, Time::from_millis(n as u64 * 20), |frame| frames.push(frame))
+            .expect("the model works");
     }
     frames
 }
