@@ -144,7 +144,6 @@ fn a_key_in_place_of_its_variable_is_not_shown() {
 
 #[test]
 fn faults_of_tools_show_their_place_and_the_mending_step() {
-    let input = INPUT.trim_end();
     for (text, says) in [
         (String::new(), "desk.toml:5:1: the tool has no `run`; add for example"),
         (
@@ -178,6 +177,16 @@ fn faults_of_tools_show_their_place_and_the_mending_step() {
         ),
         (format!("{REPLY}irreversible = true"), "9:1: `irreversible` has no meaning without `confirm`"),
         (format!("{REPLY}confirm_when = \"true\""), "9:1: `confirm_when` has no meaning without `confirm`"),
+    ] {
+        let all = tool_faults(&text);
+        assert!(all.contains(says), "{text}\n{all}");
+    }
+}
+
+#[test]
+fn faults_of_questions_and_inputs_show_their_place_and_the_mending_step() {
+    let input = INPUT.trim_end();
+    for (text, says) in [
         (format!("{REPLY}confirm = \"\""), "9:11: the question is empty"),
         (
             format!("{REPLY}confirm = 5"),
