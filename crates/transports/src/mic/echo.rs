@@ -55,24 +55,30 @@ impl EchoPath {
         self.lock().played.add(sample_number(at), samples);
     }
 
-    /// What the speaker played from `at` on; silence where that is not known.
-    pub(crate) fn reference(&self, at: Time, out: &mut [f32]) {
-        self.lock().played.read(sample_number(at), out);
+    /// What the speaker played from a sample on; silence where that is not known.
+    pub(crate) fn read(&self, from: i64, out: &mut [f32]) {
+        self.lock().played.read(from, out);
     }
 
-    /// Follows the agent's sound.
+    /// The agent's sound is on its way to the speaker, or sounds. Nothing of it can be heard before it is on its way,
+    /// so the gate does not depend on how soon the device tells of it.
+    pub(crate) fn sounds(&self, now: Time) {
+        self.lock().open(now);
+    }
+
+    /// Follows the ends of the agent's sound.
     pub(crate) fn on_playout(&self, event: &PlayoutEvent, now: Time, delay: LoopDelay) {
         let mut state = self.lock();
         match event {
-            PlayoutEvent::Started { at, .. } => state.open(*at),
-            PlayoutEvent::Resumed { at } if state.was_cut() => state.open(*at),
             PlayoutEvent::Paused { at } => state.close(*at + delay.at_most),
             PlayoutEvent::Finished { last_audible, delay, .. } => state.close(*last_audible + delay.at_most),
             PlayoutEvent::Cleared { .. } | PlayoutEvent::Failed { .. } => {
                 // What the device still has sounds: at most two buffers.
                 state.close(now + Duration::from_millis(40) + delay.at_most);
             }
-            PlayoutEvent::Synthesised { .. } | PlayoutEvent::Resumed { .. } => {}
+            PlayoutEvent::Started { .. }
+            | PlayoutEvent::Synthesised { .. }
+            | PlayoutEvent::Resumed { .. } => {}
         }
     }
 
@@ -102,11 +108,6 @@ impl State {
             *end = Some(at);
         }
     }
-
-    /// Whether something had been sounding before, so that a resume makes it sound again.
-    fn was_cut(&self) -> bool {
-        self.spans.back().is_some_and(|(_, end)| end.is_some())
-    }
 }
 
 impl Played {
@@ -131,6 +132,23 @@ impl Played {
             let kept = usize::try_from(number).ok().and_then(|place| self.samples.get(place));
             *sample = kept.copied().unwrap_or(0.0);
         }
+    }
+}
+
+/// Reads on sample by sample beside the microphone's blocks.
+///
+/// Both devices run on their own idea of 16,000 samples a second, so blocks that are looked up by their times would
+/// skip or repeat a sample now and then, and a canceller that has learned the room would have to learn it again.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor(Option<i64>);
+
+impl Cursor {
+    /// The sample at which a block that starts at `at` is to be read, and moves on by its length.
+    pub(crate) fn advance(&mut self, at: Time, len: usize) -> i64 {
+        let wanted = sample_number(at);
+        let from = self.0.filter(|next| (wanted - next).abs() <= SLIP).unwrap_or(wanted);
+        self.0 = Some(from + len as i64);
+        from
     }
 }
 
@@ -181,7 +199,7 @@ mod tests {
         path.played(Time::from_millis(1_100), &[0.3; 160]);
         let at = |millis| {
             let mut one = [9.0];
-            path.reference(Time::from_millis(millis), &mut one);
+            path.read(sample_number(Time::from_millis(millis)), &mut one);
             one[0]
         };
         assert_eq!(
@@ -191,13 +209,21 @@ mod tests {
     }
 
     #[test]
+    fn a_cursor_follows_drift_in_one_piece_and_a_gap_at_once() {
+        let mut cursor = Cursor::default();
+        assert_eq!(cursor.advance(Time::from_micros(1_000_000), 160), 16_000);
+        assert_eq!(cursor.advance(Time::from_micros(1_009_900), 160), 16_160);
+        assert_eq!(cursor.advance(Time::from_micros(1_040_000), 160), 16_640);
+    }
+
+    #[test]
     fn the_recogniser_is_gated_until_the_question_was_heard() {
         let path = EchoPath::default();
         let delay = LoopDelay { at_least: Duration::ZERO, at_most: Duration::from_millis(120) };
         let heard = |millis| path.is_heard(Time::from_millis(millis), Time::from_millis(millis + 10));
         let utterance = UtteranceId(1);
         let note = |event| path.on_playout(&event, Time::from_millis(500), delay);
-        note(PlayoutEvent::Started { utterance, at: Time::from_millis(1_000) });
+        path.sounds(Time::from_millis(1_000));
         assert_eq!([heard(980), heard(1_000), heard(60_000)], [false, true, true]);
         note(PlayoutEvent::Finished {
             utterance,

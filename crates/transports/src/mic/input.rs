@@ -9,10 +9,11 @@ use cpal::traits::{DeviceTrait, StreamTrait};
 use cpal::{Data, FromSample, InputCallbackInfo, Sample, SampleFormat, SizedSample};
 use rtrb::{Consumer, Producer, RingBuffer};
 use sayback_core::Time;
+use sayback_media::EchoCanceller;
 use sayback_media::resample::Resampler;
 
 use super::device::{Chosen, DeviceChoice, Direction, choose};
-use super::echo::{EchoMode, EchoPath};
+use super::echo::{Cursor, EchoMode, EchoPath};
 use super::error::MicError;
 use super::line::{Block, LineEvent, LineFact, Outbox, STEP, Watch};
 use super::stamp::{CallClock, Offset, SampleClock};
@@ -26,6 +27,10 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Added on either side of missing sound: how far the stamps around a gap may be off.
 const MARGIN: Duration = Duration::from_millis(40);
+
+/// The canceller is told what is played this much earlier than it sounds, because it looks for echo behind the sound
+/// only: stamps that are a little off must not put the echo before it. The device has been given that sound by then.
+const HEADSTART: i64 = BLOCK as i64;
 
 /// One buffer that the device gave.
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +175,8 @@ pub(crate) struct Listener {
     clock: CallClock,
     echo: Arc<EchoPath>,
     mode: EchoMode,
+    canceller: Option<EchoCanceller>,
+    cursor: Cursor,
     stop: Arc<AtomicBool>,
     outbox: Outbox,
     open: Option<Open>,
@@ -194,6 +201,8 @@ impl Listener {
             clock,
             echo: echo.0,
             mode: echo.1,
+            canceller: (echo.1 == EchoMode::Cancel).then(|| EchoCanceller::new(INPUT_RATE).ok()).flatten(),
+            cursor: Cursor::default(),
             stop,
             outbox,
             open: None,
@@ -269,11 +278,33 @@ impl Listener {
             self.outbox.put(fact);
         }
         let end = start + Duration::from_millis(10);
-        let gated = self.mode == EchoMode::HalfDuplex && self.echo.is_heard(start, end);
+        let gated = self.is_half_duplex() && self.echo.is_heard(start, end);
+        let mut played = vec![0.0; samples.len()];
+        let place = self.cursor.advance(start, samples.len());
+        self.echo.read(place, &mut played);
+        let raw = samples.clone();
+        let samples = match &mut self.canceller {
+            Some(canceller) => {
+                let mut ahead = vec![0.0; samples.len()];
+                self.echo.read(place + HEADSTART, &mut ahead);
+                canceller.render(&ahead);
+                canceller.capture(&raw).to_vec()
+            }
+            None => samples,
+        };
         self.until = end;
-        if !self.outbox.offer(LineFact::Heard(Block { start, samples, gated })) {
+        if !self.outbox.offer(LineFact::Heard(Block { start, samples, raw, played, gated })) {
             // Nobody took it: for the onset detector that is a gap like any other.
             self.missing = Some(start);
+        }
+    }
+
+    /// Also where the canceller could not be had.
+    fn is_half_duplex(&self) -> bool {
+        match self.mode {
+            EchoMode::Cancel => self.canceller.is_none(),
+            EchoMode::HalfDuplex => true,
+            EchoMode::None => false,
         }
     }
 

@@ -53,8 +53,13 @@ pub struct MicOptions {
 pub struct Block {
     /// When its first sample sounded, on the call clock, by the device's own stamps.
     pub start: Time,
-    /// [`BLOCK`](super::BLOCK) samples at [`INPUT_RATE`](super::INPUT_RATE), mono, full scale at 1.0.
+    /// [`BLOCK`](super::BLOCK) samples at [`INPUT_RATE`](super::INPUT_RATE), mono, full scale at 1.0, the agent's own
+    /// voice taken out if the line does that: for voice activity detection and recognition.
     pub samples: Vec<f32>,
+    /// The same as the microphone gave it: for telling whether a segment is the agent's own voice.
+    pub raw: Vec<f32>,
+    /// What the speaker played at the same time, by the devices' stamps.
+    pub played: Vec<f32>,
     /// Half-duplex: the agent is heard in it, so the recogniser must not get it. The onset detector must, or a yes
     /// that began before the question's end would seem to begin when the gate opens.
     pub gated: bool,

@@ -242,6 +242,10 @@ impl Feeder {
         }
         self.feed();
         self.report(now);
+        // After the reports: one utterance may end while the next sounds.
+        if self.shared.playout().is_sounding() {
+            self.echo.sounds(now);
+        }
         self.outbox.flush();
     }
 

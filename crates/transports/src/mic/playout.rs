@@ -256,6 +256,12 @@ impl Playout {
         self.paused
     }
 
+    /// Whether speech is on its way to the device or sounds.
+    pub(crate) fn is_sounding(&self) -> bool {
+        let on_its_way = self.queue.iter().any(|utterance| utterance.start.is_some() && !utterance.concluded);
+        !self.paused && (on_its_way || !self.finishing.is_empty())
+    }
+
     fn open_place(&self, id: UtteranceId) -> Option<usize> {
         self.queue.iter().position(|u| u.id == id && u.is_open())
     }
