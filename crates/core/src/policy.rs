@@ -25,6 +25,8 @@ pub struct TurnPolicy {
     pub endpoint_unsure: Duration,
     /// The same when the words trail off ("and", "um").
     pub endpoint_trailing: Duration,
+    /// An end-of-turn model listens: until it has spoken, a turn counts as unsure.
+    pub judged: bool,
     /// Percent from which the end-of-turn model counts as sure.
     pub sure_percent: u8,
     /// Voiced speech that pauses the agent.
@@ -53,6 +55,7 @@ impl Default for TurnPolicy {
             endpoint: Duration::from_millis(350),
             endpoint_unsure: Duration::from_millis(700),
             endpoint_trailing: Duration::from_millis(1_200),
+            judged: false,
             sure_percent: 50,
             barge_in: Duration::from_millis(96),
             resume: Duration::from_millis(800),

@@ -100,7 +100,8 @@ impl Segmenter {
             return None;
         }
         let (onset, frames) =
-            self.candidate.unwrap_or((Interval::new(frame.rise.min(frame.start), frame.start), 0));
+            // The sound of a frame may begin anywhere in it.
+            self.candidate.unwrap_or((Interval::new(frame.rise.min(frame.start), frame.end), 0));
         let frames = frames.saturating_add(1);
         self.voiced += frame.end.since(frame.start);
         if frames < self.settings.start_frames {
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!(cuts.len(), 2);
         assert_eq!(
             cuts.first(),
-            Some(&Cut::Started(Interval::new(Time::from_millis(130), Time::from_millis(160))))
+            Some(&Cut::Started(Interval::new(Time::from_millis(130), Time::from_millis(192))))
         );
         assert_eq!(cuts.get(1), Some(&Cut::Ended(Time::from_millis(12 * 32))));
     }

@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use crate::command::{Command, DropReason, Output, Report};
 use crate::context::Item;
-use crate::event::{CallStart, Event, PlayoutEvent, ToolRef};
+use crate::event::{CallStart, Event, OpenQuestion, PlayoutEvent, Reopened, ToolRef};
 use crate::ids::{GenerationId, HoldId};
 use crate::playout::Mouth;
 use crate::policy::Policy;
@@ -50,6 +50,8 @@ pub struct Session {
     gate: Gate,
     tools: Tools,
     items: Vec<Item>,
+    /// The question that was open when the caller left, for the stored conversation.
+    left_open: Option<OpenQuestion>,
 }
 
 /// What is to be handed out. Not part of the state: cloning a session leaves it behind.
@@ -124,6 +126,7 @@ impl Session {
             gate: Gate::default(),
             tools: Tools::default(),
             items: Vec::new(),
+            left_open: None,
         }
     }
 
@@ -170,6 +173,20 @@ impl Session {
     /// The horizon of the latest asking, once its end is known.
     pub fn horizon(&self) -> Option<Time> {
         self.gate.hold.as_ref().and_then(|hold| hold.asking.horizon())
+    }
+
+    /// What is to be stored of the conversation: its items, and the question it ends with if that was heard.
+    pub fn to_store(&self) -> Reopened {
+        let open = self.gate.heard().map(|hold| OpenQuestion {
+            hold: hold.id,
+            call: hold.call.clone(),
+            tool: hold.tool.clone(),
+            input: hold.input.clone(),
+            question: hold.question.clone(),
+            language: hold.language.clone(),
+            terms: hold.terms,
+        });
+        Reopened { items: self.items.clone(), open: open.or_else(|| self.left_open.clone()) }
     }
 
     /// The language in force.
@@ -277,6 +294,7 @@ impl Session {
             return;
         }
         self.end_open_segment();
+        self.left_open = self.to_store().open;
         self.line.hung_up = Some(self.now);
         self.hang_up_hold();
         self.cancel_step();

@@ -1,6 +1,9 @@
 //! The virtual shell: scenarios, bundles, reports.
 
 pub mod conform;
+pub mod engines;
+mod mouth;
 pub mod report;
+pub mod run;
 pub mod scenario;
 pub mod timing;

@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn digits_within_strings_are_no_integers() {
-        let value = parse_strict(r#"{"iban":"say \"99999999999999999999\" ok","n":9007199254740991}"#).unwrap();
+        let value =
+            parse_strict(r#"{"iban":"say \"99999999999999999999\" ok","n":9007199254740991}"#).unwrap();
         assert_eq!(value["n"], 9_007_199_254_740_991_u64);
     }
 }

@@ -4,10 +4,15 @@
 //! reaches it through one bounded queue. It knows no vendor by name.
 
 pub mod agent;
+pub mod clock;
+pub mod driver;
+pub mod ears;
 pub mod events;
 pub mod frozen;
+pub mod line;
 pub mod llm;
 pub mod prepare;
 pub mod prompt;
 pub mod stt;
 pub mod tts;
+pub mod voice;

@@ -13,8 +13,9 @@ use crate::llm::{LlmCall, LlmMessage, LlmRequest, ToolSpec};
 fn built_in_tools() -> Vec<ToolSpec> {
     vec![ToolSpec {
         name: "end_call".to_owned(),
-        description: "Ends the call once everything said has been heard. Use it only when the caller is done."
-            .to_owned(),
+        description:
+            "Ends the call once everything said has been heard. Use it only when the caller is done."
+                .to_owned(),
         input: json!({
             "type": "object",
             "properties": {"goodbye": {"type": "string", "description": "The last sentence, said before hanging up."}},
@@ -31,7 +32,11 @@ pub fn step_request(agent: &Agent, session: &Session, today: &str) -> LlmRequest
     }
     let own = agent.skills.iter().flat_map(|skill| &skill.tools).map(|tool| {
         let info = tool.info();
-        ToolSpec { name: info.name.clone(), description: info.description.clone(), input: info.schema.clone() }
+        ToolSpec {
+            name: info.name.clone(),
+            description: info.description.clone(),
+            input: info.schema.clone(),
+        }
     });
     LlmRequest { messages, tools: own.chain(built_in_tools()).collect(), ..LlmRequest::default() }
 }
@@ -99,8 +104,7 @@ fn push_call(
     call: &ToolCall,
     results: &BTreeMap<&str, (&str, Option<&str>)>,
 ) {
-    let made =
-        LlmCall { id: call.id.0.clone(), name: call.name.clone(), arguments: call.input.clone() };
+    let made = LlmCall { id: call.id.0.clone(), name: call.name.clone(), arguments: call.input.clone() };
     let (text, confirmed_by) = results.get(call.id.0.as_str()).copied().unwrap_or(("Still running.", None));
     let text = match confirmed_by {
         Some(words) => format!("{text} (The caller confirmed this with: {words:?})"),
@@ -152,9 +156,8 @@ fn quoted(question: &str, words: &str) -> String {
 /// The model's text as the check's answer, with the vetoes over a yes.
 pub fn check_answer(request: &CheckRequest, text: &str) -> CheckAnswer {
     match parse_verdict(text) {
-        Some(Verdict::Yes) => vetoed(request).map_or(CheckAnswer::Verdict { verdict: Verdict::Yes }, |veto| {
-            CheckAnswer::Vetoed { veto }
-        }),
+        Some(Verdict::Yes) => vetoed(request)
+            .map_or(CheckAnswer::Verdict { verdict: Verdict::Yes }, |veto| CheckAnswer::Vetoed { veto }),
         Some(verdict) => CheckAnswer::Verdict { verdict },
         None => CheckAnswer::Failed { error: format!("not one of yes, no, unclear: {}", short(text)) },
     }
@@ -211,7 +214,9 @@ mod tests {
             limit: std::time::Duration::from_secs(1),
         };
         let messages = check_request(&request).messages;
-        let Some(LlmMessage::User { text }) = messages.last() else { panic!("the last message is the caller's") };
+        let Some(LlmMessage::User { text }) = messages.last() else {
+            panic!("the last message is the caller's")
+        };
         assert_eq!(text.lines().count(), 2, "quoted words cannot add a line: {text}");
         assert_eq!(
             check_answer(&request, "I think yes"),

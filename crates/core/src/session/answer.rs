@@ -20,7 +20,7 @@ use crate::context::Item;
 use crate::event::{CheckAnswer, Verdict};
 use crate::ids::{CheckId, SegmentId};
 use crate::policy::{Adjacency, AfterHangup};
-use crate::segment::Segment;
+use crate::segment::{Segment, Words};
 use crate::session::Session;
 use crate::session::gate::{Answer, Check, Hold, Stage};
 use crate::session::hear::Place;
@@ -30,6 +30,7 @@ impl Session {
     /// Collects new answer segments and acts on a check that has answered.
     pub(crate) fn settle_answer(&mut self) {
         self.collect_answer();
+        self.refuse_unknown_answer();
         if self.answer_complete_at().is_some_and(|at| at <= self.now)
             && let Some((check, answer)) = self.usable_answer()
         {
@@ -56,6 +57,16 @@ impl Session {
         }
         if let Some(hold) = self.gate.open_mut() {
             hold.answer.segments.extend(new.into_iter().map(|(id, _)| id));
+        }
+    }
+
+    /// An answer with a part whose words never came is unclear: that part may have taken the rest back.
+    fn refuse_unknown_answer(&mut self) {
+        let Some(hold) = self.gate.heard().filter(|_| !self.segments.any_unresolved()) else { return };
+        if self.answer_segments(hold).any(|s| s.words == Words::Unknown) {
+            let words = self.answer_words(hold);
+            let check = Check { id: CheckId(0), words, started: self.now, answer: None };
+            self.apply(check, CheckAnswer::Failed { error: String::from("no transcript") });
         }
     }
 

@@ -218,13 +218,20 @@ impl Session {
         self.drop_unknown(id);
     }
 
-    /// A segment that may have had words but gave none cannot become a turn.
+    /// A segment that may have had words but gave none cannot become a turn. As part of an answer it stays: what it
+    /// may have said counts (see `settle_answer`).
     fn drop_unknown(&mut self, id: SegmentId) {
-        let unknown = self.segments.get_mut(id).filter(|segment| segment.words == Words::Unknown);
-        if let Some(segment) = unknown {
-            segment.taken = true;
-            self.apologise();
+        let Some(segment) = self.segments.get(id).filter(|segment| segment.words == Words::Unknown) else {
+            return;
+        };
+        let place = self.gate.open().map(|hold| self.place(hold, segment));
+        if matches!(place, Some(Place::Behind | Place::Unknown)) {
+            return;
         }
+        if let Some(segment) = self.segments.get_mut(id) {
+            segment.taken = true;
+        }
+        self.apologise();
     }
 
     pub(crate) fn place(&self, hold: &Hold, segment: &Segment) -> Place {
@@ -366,7 +373,7 @@ impl Session {
     fn endpoint(&self, last: &Segment) -> Duration {
         let turn = &self.policy.turn;
         let text = last.text().unwrap_or_default();
-        let sure = last.ended_percent.is_none_or(|percent| percent >= turn.sure_percent);
+        let sure = last.ended_percent.map_or(!turn.judged, |percent| percent >= turn.sure_percent);
         if check::is_trailing(&self.line.language, text) {
             turn.endpoint_trailing.max(turn.endpoint)
         } else if sure {

@@ -1,0 +1,11 @@
+//! One file a command.
+
+pub(crate) mod chat;
+pub(crate) mod check;
+pub(crate) mod conform;
+pub(crate) mod doctor;
+pub(crate) mod models;
+pub(crate) mod replay;
+mod stored;
+#[cfg(feature = "mic")]
+pub(crate) mod talk;

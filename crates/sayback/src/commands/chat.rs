@@ -1,0 +1,258 @@
+//! `sayback chat [AGENT]`: the agent in text, in a terminal or from a pipe.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use clap::Args as ClapArgs;
+use sayback_core::{CallStart, Event, Item, Rewind, Session, Speak};
+use sayback_runtime::clock::{Clock, unix_seconds};
+use sayback_runtime::driver::{Driver, Observer, Parts};
+use sayback_runtime::line::Line;
+use serde_json::Value;
+use tokio::sync::mpsc::Sender;
+
+use crate::engines::{Grounding, Waits, llm, load_agent};
+use crate::exit::{Stop, unwritable};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// The agent file
+    #[arg(default_value = "configs/clinic.toml")]
+    agent: PathBuf,
+    /// Steps and verdicts for a scripted model, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Reopens a stored conversation
+    #[arg(long, value_name = "ID")]
+    resume: Option<String>,
+    /// Writes the event log as JSON lines
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Where conversations are stored
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+}
+
+/// What the reader of lines may look at.
+#[derive(Debug, Default)]
+struct View {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    idle: bool,
+    done: bool,
+    /// Messages sent, and messages that the call has taken: idle means idle after the last one.
+    sent: u64,
+    taken: u64,
+    items: Vec<Item>,
+}
+
+impl View {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, how: impl FnOnce(&mut State)) {
+        how(&mut self.state());
+        self.changed.notify_all();
+    }
+
+    /// Waits until the agent has answered everything, or the call is over.
+    fn wait_until_idle(&self) {
+        let busy = |state: &mut State| !state.done && !(state.idle && state.sent == state.taken);
+        let waited = self.changed.wait_while(self.state(), busy);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
+    let file = load_agent(&args.agent)?;
+    let waits = Waits::new()?;
+    let store = super::stored::open(args.store.as_deref())?;
+    let reopened = match &args.resume {
+        Some(id) => Some((id.clone(), super::stored::load(&store, id)?)),
+        None => None,
+    };
+    let model = waits.runtime().block_on(llm(&file.llm, args.script.as_deref()))?;
+    let log = match &args.events {
+        Some(path) => Some(std::fs::File::create(path).map_err(|error| unwritable(path, &error))?),
+        None => None,
+    };
+    let id = reopened.as_ref().map_or_else(|| format!("chat-{}-{}", unix_seconds(), std::process::id()), |r| r.0.clone());
+    let view = Arc::new(View::default());
+    let interactive = std::io::stdin().is_terminal();
+    let line = ChatLine { view: Arc::clone(&view) };
+    let screen = matches!(file.llm.provider, sayback_agentfile::LlmProvider::Local)
+        .then(|| Arc::new(Grounding::new()) as Arc<dyn sayback_runtime::driver::Screen>);
+    let agent = Arc::new(file.agent);
+    let clock = Clock::start();
+    let parts = Parts {
+        agent: Arc::clone(&agent),
+        llm: model,
+        screen,
+        line: Box::new(line),
+        observers: log.map(|file| Box::new(Log(file)) as Box<dyn Observer>).into_iter().collect(),
+        call: id.clone(),
+        clock,
+    };
+    let (driver, sender) = Driver::new(parts);
+    let start = CallStart {
+        transport: "chat".to_owned(),
+        call: id.clone(),
+        language: agent.language.clone(),
+        greeting: agent.greeting.clone(),
+        chat: true,
+    };
+    if interactive {
+        out!("{} · /tools /rewind N /new /quit · conversation {id}", agent.name);
+    }
+    let session = waits.runtime().block_on(async move {
+        let running = tokio::spawn(driver.run());
+        if let Some((_, stored)) = reopened {
+            let _ = sender.send(Event::Reopened(stored)).await;
+        }
+        let _ = sender.send(Event::CallStarted(start)).await;
+        let reader = std::thread::spawn(move || read_lines(&sender, &view, &agent, clock, interactive));
+        let session = running.await;
+        drop(reader);
+        session
+    });
+    let session = session.map_err(|error| Stop::unusable(format!("the call broke down: {error}")))?;
+    super::stored::save(&store, &id, &session)?;
+    if interactive {
+        out!("Stored. Go on with: sayback chat {} --resume {id}", args.agent.display());
+    }
+    Ok(0)
+}
+
+/// Lines from standard input, each sent when the agent is ready for it.
+fn read_lines(
+    sender: &Sender<Event>,
+    view: &View,
+    agent: &sayback_runtime::agent::Agent,
+    clock: Clock,
+    interactive: bool,
+) {
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        if !interactive {
+            view.wait_until_idle();
+        }
+        if view.state().done {
+            return;
+        }
+        let event = match line.trim() {
+            "" => continue,
+            "/quit" => break,
+            "/tools" => {
+                for tool in agent.skills.iter().flat_map(|s| &s.tools) {
+                    out!("  {} — {}", tool.info().name, tool.info().description);
+                }
+                continue;
+            }
+            "/new" => Event::Rewound(Rewind { items: 0 }),
+            text if text.starts_with("/rewind") => match rewind(text, view) {
+                Some(event) => event,
+                None => continue,
+            },
+            text if text.starts_with('/') => {
+                out!("  unknown command; there are /rewind N, /new, /tools, /quit");
+                continue;
+            }
+            text => {
+                if !interactive {
+                    out!("> {text}");
+                }
+                view.change(|state| state.sent += 1);
+                Event::Message { text: text.to_owned(), received: clock.now() }
+            }
+        };
+        if sender.blocking_send(event).is_err() {
+            return;
+        }
+    }
+    view.wait_until_idle();
+    let _ = sender.blocking_send(Event::HungUp);
+}
+
+/// Keeps the first N items; what was confirmed and ran is named, since it is not taken back.
+fn rewind(text: &str, view: &View) -> Option<Event> {
+    let state = view.state();
+    let items = &state.items;
+    let Some(keep) = text.trim_start_matches("/rewind").trim().parse::<u32>().ok() else {
+        for (index, item) in items.iter().enumerate() {
+            out!("  {:>3} {}", index + 1, summary(item));
+        }
+        out!("  /rewind N keeps the first N of these");
+        return None;
+    };
+    for item in items.iter().skip(keep as usize) {
+        if let Item::Result { call, text, confirmed_by: Some(by) } = item {
+            out!("  not taken back: {call} ran on {by:?} ({text})");
+        }
+    }
+    Some(Event::Rewound(Rewind { items: keep }))
+}
+
+fn summary(item: &Item) -> String {
+    match item {
+        Item::Caller { text } => format!("you    {text}"),
+        Item::Agent { text, .. } => format!("agent  {text}"),
+        Item::Call { call } => format!("call   {} {}", call.name, call.input),
+        Item::Result { text, confirmed_by, .. } => match confirmed_by {
+            Some(by) => format!("result {text} (confirmed by {by:?})"),
+            None => format!("result {text}"),
+        },
+        Item::Told { text } => format!("told   {text}"),
+    }
+}
+
+struct ChatLine {
+    view: Arc<View>,
+}
+
+impl Line for ChatLine {
+    fn speak(&mut self, speak: Speak) {
+        out!("{}", speak.text);
+        let _ = std::io::stdout().flush();
+    }
+
+    fn on_event(&mut self, line: &Value) {
+        match line["event"].as_str() {
+            Some("tool.started") => {
+                let by = line["confirmed_by"].as_str().map(|by| format!(" (confirmed by {by:?})")).unwrap_or_default();
+                out!("  [{} {}{by}]", line["tool"].as_str().unwrap_or_default(), line["input"]);
+            }
+            Some("caller.words") => self.view.change(|state| state.taken += 1),
+            Some("question.dropped") => out!("  [question dropped: {}]", line["reason"].as_str().unwrap_or_default()),
+            Some("model.failed") => {
+                eprintln!("sayback: {}", line["error"].as_str().unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+
+    fn on_state(&mut self, session: &Session) {
+        self.view.change(|state| {
+            state.items = session.items().to_vec();
+            state.idle = session.is_idle();
+        });
+    }
+
+    fn close(&mut self) {
+        self.view.change(|state| state.done = true);
+    }
+}
+
+struct Log(std::fs::File);
+
+impl Observer for Log {
+    fn on_event(&mut self, line: &Value) {
+        // A log that cannot be written does not end the call.
+        let _ = writeln!(self.0, "{line}");
+    }
+}

@@ -1,0 +1,196 @@
+//! `sayback conform timing|replies|hash FILE`: conformance cases.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Subcommand};
+use futures::StreamExt;
+use sayback_core::check::{Reply, parse_verdict, veto};
+use sayback_core::{CheckId, CheckRequest, HoldId, Verdict};
+use sayback_replay::conform::run_timing;
+use sayback_replay::timing::{
+    CaseError, HashExpect, ReplyCase, Speakers, load_cases, parse_hashes, parse_replies, parse_timing,
+};
+use sayback_runtime::frozen::{canonical, parse_strict};
+use sayback_runtime::llm::{Llm, LlmEvent};
+use sayback_runtime::prompt::check_request;
+
+use crate::engines::{Waits, llm, load_agent};
+use crate::exit::{FAULTS, Stop};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// One question and what the caller does, on a clock
+    Timing {
+        /// JSON lines
+        file: PathBuf,
+    },
+    /// Labelled replies, through check and vetoes
+    Replies {
+        /// JSON lines
+        file: PathBuf,
+        /// The agent whose own model is asked
+        #[arg(long)]
+        agent: Option<PathBuf>,
+        /// Over a model that says yes to everything
+        #[arg(long)]
+        vetoes_only: bool,
+    },
+    /// Canonical JSON and its hashes
+    Hash {
+        /// JSON lines
+        file: PathBuf,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
+    match &args.what {
+        What::Timing { file } => timing(file),
+        What::Replies { file, agent, vetoes_only } => {
+            let model = match (agent, vetoes_only) {
+                (_, true) => None,
+                (Some(agent), false) => Some(agent),
+                (None, false) => {
+                    return Err(Stop::unusable("say whose model: --agent FILE, or --vetoes-only"));
+                }
+            };
+            replies(file, model)
+        }
+        What::Hash { file } => hashes(file),
+    }
+}
+
+fn unusable(error: CaseError) -> Stop {
+    Stop::unusable(error)
+}
+
+fn tally(passed: usize, failed: usize) -> u8 {
+    out!("{passed} passed, {failed} failed");
+    if failed > 0 { FAULTS } else { 0 }
+}
+
+fn timing(file: &std::path::Path) -> Result<u8, Stop> {
+    let cases = load_cases(file, parse_timing).map_err(unusable)?;
+    let mut failed = 0;
+    for case in &cases {
+        let mismatches = run_timing(case);
+        failed += usize::from(!mismatches.is_empty());
+        for mismatch in mismatches {
+            out!("{}: {mismatch}\n  ({})", case.id, case.note);
+        }
+    }
+    Ok(tally(cases.len() - failed, failed))
+}
+
+fn hashes(file: &std::path::Path) -> Result<u8, Stop> {
+    let cases = load_cases(file, parse_hashes).map_err(unusable)?;
+    let mut failed = 0;
+    for case in &cases {
+        let text = case.input.json();
+        let frozen = parse_strict(&text).and_then(|value| canonical(&value).map_err(|error| error.to_string()));
+        let right = match (&case.expect, &frozen) {
+            (HashExpect::Refused(_), Err(_)) => true,
+            (HashExpect::Hashes { canonical, sha256, .. }, Ok(frozen)) => {
+                canonical.as_ref().is_none_or(|json| *json == frozen.json)
+                    && sha256.as_ref().is_none_or(|hash| frozen.hash == format!("sha256:{hash}"))
+            }
+            (HashExpect::Refused(_), Ok(_)) | (HashExpect::Hashes { .. }, Err(_)) => false,
+        };
+        if !right {
+            failed += 1;
+            out!("{}: expected {:?}, found {frozen:?}", case.name, case.expect);
+        }
+    }
+    Ok(tally(cases.len() - failed, failed))
+}
+
+fn replies(file: &std::path::Path, agent: Option<&PathBuf>) -> Result<u8, Stop> {
+    let cases = load_cases(file, parse_replies).map_err(unusable)?;
+    let waits = Waits::new()?;
+    let model = match agent {
+        Some(path) => Some(waits.runtime().block_on(llm(&load_agent(path)?.llm, None))?),
+        None => None,
+    };
+    let mut table: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let (mut false_yes, mut missed, mut plain) = (0, 0, 0);
+    for case in &cases {
+        let (verdict, why) = judge(case, model.as_ref(), &waits);
+        *table.entry((name(case.label), name(verdict))).or_default() += 1;
+        if verdict == Verdict::Yes && case.label != Verdict::Yes {
+            false_yes += 1;
+            out!("false yes: {} [{}] {:?} -> {:?} ({})", case.id, case.lang, case.question, case.reply, name(case.label));
+        }
+        let is_plain = case.lang == "en" && case.label == Verdict::Yes && case.tags.iter().any(|t| t == "plain-yes");
+        plain += usize::from(is_plain);
+        if is_plain && verdict != case.label && !case.also_ok.contains(&verdict) {
+            missed += 1;
+            out!("missed yes: {} {:?} -> {:?} ({why})", case.id, case.question, case.reply);
+        }
+    }
+    out!("label \\ verdict      yes       no  unclear");
+    for label in [Verdict::Yes, Verdict::No, Verdict::Unclear] {
+        let count = |verdict| table.get(&(name(label), name(verdict))).copied().unwrap_or(0);
+        let (yes, no, unclear) = (count(Verdict::Yes), count(Verdict::No), count(Verdict::Unclear));
+        out!("{:<16} {yes:>8} {no:>8} {unclear:>8}", name(label));
+    }
+    out!("plain English yeses missed: {missed} of {plain}");
+    Ok(tally(cases.len() - false_yes, false_yes))
+}
+
+fn name(verdict: Verdict) -> String {
+    serde_json::to_value(verdict).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn judge(case: &ReplyCase, model: Option<&Arc<dyn Llm>>, waits: &Waits) -> (Verdict, String) {
+    let said = match model {
+        None => Verdict::Yes,
+        Some(model) => match waits.runtime().block_on(ask(case, model)) {
+            Ok(text) => parse_verdict(&text).unwrap_or(Verdict::Unclear),
+            Err(error) => return (Verdict::Unclear, error),
+        },
+    };
+    if said != Verdict::Yes {
+        return (said, "the model".to_owned());
+    }
+    let reply = Reply {
+        language: &case.lang,
+        question: &case.question,
+        words: &case.reply,
+        input_json: None,
+        speakers: match case.context.speakers {
+            Some(Speakers::Count(count)) => u8::try_from(count).ok(),
+            Some(Speakers::Word(_)) | None => None,
+        },
+        confidence: None,
+        agent_speech_after: !case.context.since_question.is_empty(),
+    };
+    veto(&reply).map_or((Verdict::Yes, String::new()), |veto| (Verdict::Unclear, veto.to_string()))
+}
+
+async fn ask(case: &ReplyCase, model: &Arc<dyn Llm>) -> Result<String, String> {
+    let request = CheckRequest {
+        check: CheckId(1),
+        hold: HoldId(1),
+        question: case.question.clone(),
+        words: case.reply.clone(),
+        language: case.lang.clone(),
+        input: String::new(),
+        limit: Duration::from_secs(30),
+    };
+    let mut stream = model.stream(check_request(&request)).await.map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    while let Some(event) = stream.next().await {
+        if let LlmEvent::Text(piece) = event.map_err(|error| error.to_string())? {
+            text.push_str(&piece);
+        }
+    }
+    Ok(text)
+}

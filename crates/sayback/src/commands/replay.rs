@@ -1,0 +1,334 @@
+//! `sayback replay PATH…`: scenarios on a virtual clock.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use sayback_agentfile::AgentFile;
+use sayback_replay::engines::{BlockOn, Engines, SoundEngines};
+use sayback_replay::report::{CallPage, EventLog, Outcome, Recording, RunResult, Tally, call_page, junit_xml, outcome_json, write_outcome};
+use sayback_replay::run::{CallRun, run_scenario};
+use sayback_replay::scenario::{Fault, Scenario, ScenarioError, SpeechMode, check_expectations, load_scenario};
+use sayback_runtime::llm::Llm;
+
+use crate::engines::{Waits, llm, load_agent, sound};
+use crate::exit::{Stop, unwritable};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Scenario files (*.call.toml), or folders to search
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Writes the event log as JSON lines; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Prints one JSON object a scenario instead of text
+    #[arg(long)]
+    json: bool,
+    /// Writes a JUnit report
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Writes a page a call
+    #[arg(long, value_name = "DIR")]
+    html: Option<PathBuf>,
+    /// Writes each call's sound, in audio mode: caller left, agent right
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// What stands for the caller's voice; default: what the file says
+    #[arg(long, value_enum)]
+    speech: Option<Speech>,
+    /// Another agent than the file's
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    /// Scenarios at a time
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// Accepted for repeatable runs; scenarios draw nothing at random
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Speech {
+    Audio,
+    Text,
+}
+
+/// One scenario's outcome with what is written of it.
+struct Done {
+    outcome: Outcome,
+    run: CallRun,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
+    let files = find(&args.paths)?;
+    let shared = Shared::new(args)?;
+    let done = run_all(&files, args, &shared);
+    report(args, &done)
+}
+
+/// What scenarios share: agents, engines, and the executor.
+struct Shared {
+    waits: Arc<Waits>,
+    agents: Mutex<BTreeMap<PathBuf, Result<Arc<AgentFile>, String>>>,
+    sounds: Mutex<BTreeMap<PathBuf, Result<SoundEngines, String>>>,
+    llms: Mutex<BTreeMap<PathBuf, Result<Arc<dyn Llm>, String>>>,
+}
+
+impl Shared {
+    fn new(_args: &Args) -> Result<Self, Stop> {
+        Ok(Self {
+            waits: Arc::new(Waits::new()?),
+            agents: Mutex::default(),
+            sounds: Mutex::default(),
+            llms: Mutex::default(),
+        })
+    }
+
+    fn agent(&self, path: &Path) -> Result<Arc<AgentFile>, String> {
+        cached(&self.agents, path, || load_agent(path).map(Arc::new))
+    }
+
+    fn sound(&self, file: &AgentFile) -> Result<SoundEngines, String> {
+        cached(&self.sounds, &file.path, || sound(file))
+    }
+
+    fn llm(&self, file: &AgentFile) -> Result<Arc<dyn Llm>, String> {
+        cached(&self.llms, &file.path, || self.waits.runtime().block_on(llm(&file.llm, None)))
+    }
+
+    fn engines(&self, scenario: &Scenario, mode: SpeechMode, agent: &Path) -> Result<Engines, String> {
+        let file = self.agent(agent)?;
+        let own_model = scenario.model.is_none() || scenario.checks.is_none();
+        let needs_model = own_model && !scenario.callers.is_empty();
+        Ok(Engines {
+            waits: Arc::clone(&self.waits) as Arc<dyn BlockOn>,
+            agent: Arc::new(file.agent.clone()),
+            llm: if needs_model && scenario.model.is_none() { Some(self.llm(&file)?) } else { None },
+            sound: if mode == SpeechMode::Audio { Some(self.sound(&file)?) } else { None },
+            assumed_loop: file.line.assumed_loop,
+        })
+    }
+}
+
+fn cached<T: Clone>(
+    cache: &Mutex<BTreeMap<PathBuf, Result<T, String>>>,
+    path: &Path,
+    make: impl FnOnce() -> Result<T, Stop>,
+) -> Result<T, String> {
+    let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = cache.get(path) {
+        return found.clone();
+    }
+    let made = make().map_err(|stop| stop.to_string());
+    cache.insert(path.to_owned(), made.clone());
+    made
+}
+
+fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Stop> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            search(path, &mut files)?;
+        } else if path.exists() {
+            files.push(path.clone());
+        } else {
+            let hint = "name a *.call.toml file or a folder of them";
+            return Err(Stop::unusable(format!("{}: there is no such file\n  hint: {hint}", path.display())));
+        }
+    }
+    if files.is_empty() {
+        return Err(Stop::unusable("no *.call.toml file was found there"));
+    }
+    Ok(files)
+}
+
+fn search(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Stop> {
+    let unreadable = |error: std::io::Error| Stop::unusable(format!("{}: {error}", folder.display()));
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+        .map_err(unreadable)?
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<_, _>>()
+        .map_err(unreadable)?;
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            search(&path, files)?;
+        } else if path.to_string_lossy().ends_with(".call.toml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Runs all, in order of the files whatever the number of jobs; progress is printed in that order too.
+fn run_all(files: &[PathBuf], args: &Args, shared: &Shared) -> Vec<Done> {
+    let next = Mutex::new(0);
+    let results: Mutex<BTreeMap<usize, Done>> = Mutex::default();
+    let work = || loop {
+        let index = {
+            let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+            let index = *next;
+            *next += 1;
+            index
+        };
+        let Some(file) = files.get(index) else { break };
+        let done = run_one(file, args, shared);
+        results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, done);
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..args.jobs.clamp(1, 64) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+}
+
+fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
+    let unusable = |title: String, faults: Vec<Fault>| Done {
+        outcome: Outcome {
+            path: file.to_owned(),
+            title,
+            result: RunResult::Unusable(faults),
+            call_ms: 0.0,
+            events: 0,
+        },
+        run: CallRun::default(),
+    };
+    let name = || file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let scenario = match load_scenario(file) {
+        Ok(scenario) => scenario,
+        Err(error @ ScenarioError::Unreadable { .. }) => {
+            return unusable(name(), vec![fault(file, &error.to_string())]);
+        }
+        Err(error) => return unusable(name(), error.faults().to_vec()),
+    };
+    let mode = match args.speech {
+        None => scenario.speech,
+        Some(Speech::Audio) => SpeechMode::Audio,
+        Some(Speech::Text) => SpeechMode::Text,
+    };
+    let agent = args.agent.as_ref().unwrap_or(&scenario.agent);
+    let ran = shared
+        .engines(&scenario, mode, agent)
+        .and_then(|engines| run_scenario(&scenario, mode, &engines).map_err(|error| error.to_string()));
+    let run = match ran {
+        Ok(run) => run,
+        Err(message) => return unusable(scenario.title.clone(), vec![fault(file, &message)]),
+    };
+    let failures = check_expectations(file, &scenario.expects, &run.events);
+    let result = if failures.is_empty() { RunResult::Passed } else { RunResult::Failed(failures) };
+    let outcome = Outcome {
+        path: file.to_owned(),
+        title: scenario.title,
+        result,
+        call_ms: ms(run.length),
+        events: run.events.len(),
+    };
+    Done { outcome, run }
+}
+
+fn ms(span: Duration) -> f64 {
+    span.as_micros() as f64 / 1_000.0
+}
+
+/// A fault of something that the file names: the message brings its own place and hint.
+fn fault(file: &Path, message: &str) -> Fault {
+    let (message, hint) = message.split_once("\n  hint: ").unwrap_or((message, "see the message"));
+    Fault { path: file.to_owned(), line: 1, column: 1, message: message.to_owned(), hint: hint.to_owned() }
+}
+
+fn report(args: &Args, done: &[Done]) -> Result<u8, Stop> {
+    let mut tally = Tally::default();
+    let stdout = std::io::stdout();
+    // The event log may go to standard output: then the lines for people go to standard error.
+    let log_to_stdout = args.events.as_deref() == Some(Path::new("-"));
+    for Done { outcome, .. } in done {
+        tally.add(outcome);
+        // A reader that has gone away is no error.
+        let _ = match (args.json, log_to_stdout) {
+            (true, _) => writeln!(stdout.lock(), "{}", outcome_json(outcome)),
+            (false, true) => write_outcome(&mut std::io::stderr().lock(), outcome),
+            (false, false) => write_outcome(&mut stdout.lock(), outcome),
+        };
+    }
+    if let Some(path) = &args.events {
+        write_events(path, done)?;
+    }
+    let outcomes: Vec<Outcome> = done.iter().map(|d| d.outcome.clone()).collect();
+    if let Some(path) = &args.junit {
+        std::fs::write(path, junit_xml(&outcomes)).map_err(|error| unwritable(path, &error))?;
+    }
+    if let Some(folder) = &args.html {
+        write_pages(folder, done)?;
+    }
+    if let Some(folder) = &args.record {
+        write_recordings(folder, done)?;
+    }
+    let _ = match log_to_stdout {
+        true => writeln!(std::io::stderr(), "{tally}"),
+        false => writeln!(stdout.lock(), "{tally}"),
+    };
+    Ok(tally.exit_status())
+}
+
+fn write_events(path: &Path, done: &[Done]) -> Result<(), Stop> {
+    let out: Box<dyn Write> = if path == Path::new("-") {
+        Box::new(std::io::stdout())
+    } else {
+        Box::new(File::create(path).map_err(|error| unwritable(path, &error))?)
+    };
+    let mut log = EventLog::new(std::io::BufWriter::new(out));
+    for line in done.iter().flat_map(|d| &d.run.events) {
+        log.write(line).map_err(|error| unwritable(path, &error))?;
+    }
+    log.flush().map_err(|error| unwritable(path, &error))
+}
+
+fn stem(path: &Path) -> String {
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    name.strip_suffix(".call.toml").unwrap_or(&name).to_owned()
+}
+
+fn write_pages(folder: &Path, done: &[Done]) -> Result<(), Stop> {
+    std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+    for Done { outcome, run } in done {
+        let failures = match &outcome.result {
+            RunResult::Failed(failures) => failures.as_slice(),
+            RunResult::Passed | RunResult::Unusable(_) => &[],
+        };
+        let sound = (!run.caller.is_empty()).then(|| flac(run)).transpose()?;
+        let page = call_page(&CallPage {
+            title: &outcome.title,
+            events: &run.events,
+            caller: (!run.caller.is_empty()).then_some(run.caller.as_slice()),
+            agent: (!run.agent.is_empty()).then_some(run.agent.as_slice()),
+            recording: sound.as_deref().map(|bytes| Recording { mime: "audio/flac", bytes }),
+            failures,
+        });
+        let path = folder.join(format!("{}.html", stem(&outcome.path)));
+        std::fs::write(&path, page).map_err(|error| unwritable(&path, &error))?;
+    }
+    Ok(())
+}
+
+fn write_recordings(folder: &Path, done: &[Done]) -> Result<(), Stop> {
+    std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+    for Done { outcome, run } in done.iter().filter(|d| !d.run.caller.is_empty()) {
+        let path = folder.join(format!("{}.flac", stem(&outcome.path)));
+        std::fs::write(&path, flac(run)?).map_err(|error| unwritable(&path, &error))?;
+    }
+    Ok(())
+}
+
+/// Caller left, agent right, 16 kHz.
+fn flac(run: &CallRun) -> Result<Vec<u8>, Stop> {
+    let channel = |samples: &[i16]| samples.iter().map(|s| sayback_media::pcm::to_f32(*s)).collect::<Vec<f32>>();
+    let clip = sayback_media::Clip { rate: 16_000, channels: vec![channel(&run.caller), channel(&run.agent)] };
+    sayback_media::flac::encode(&clip).map_err(Stop::unusable)
+}

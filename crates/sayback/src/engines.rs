@@ -1,0 +1,188 @@
+//! From an agent file's settings to engines: which files, which key, which server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use sayback_agentfile::{AgentFile, LlmProvider, LlmSettings};
+use sayback_core::ToolCall;
+use sayback_media::{Earshot, EndOfTurn, Silero, SileroModel, SpeechProbability};
+use sayback_providers::grounding::ungrounded;
+use sayback_providers::local_llm::{LocalLlm, LocalLlmConfig};
+use sayback_providers::models::Manifest;
+use sayback_providers::openai::{ApiKey, OpenAi, OpenAiConfig};
+use sayback_providers::piper::{Piper, PiperOptions};
+use sayback_providers::scripted::{Scripted, ScriptedStep};
+use sayback_providers::whisper::{Whisper, WhisperOptions};
+use sayback_replay::engines::{BlockOn, NewVad, SoundEngines};
+use sayback_runtime::agent::Agent;
+use sayback_runtime::driver::Screen;
+use sayback_runtime::llm::Llm;
+use sayback_runtime::prepare;
+
+use crate::exit::Stop;
+
+/// Waits on the binary's own executor.
+#[derive(Debug)]
+pub(crate) struct Waits(tokio::runtime::Runtime);
+
+impl Waits {
+    pub(crate) fn new() -> Result<Self, Stop> {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map(Self)
+            .map_err(|error| Stop::missing(format!("cannot start threads: {error}")))
+    }
+
+    pub(crate) fn runtime(&self) -> &tokio::runtime::Runtime {
+        &self.0
+    }
+}
+
+impl BlockOn for Waits {
+    fn block_on(&self, future: BoxFuture<'_, ()>) {
+        self.0.block_on(future);
+    }
+}
+
+/// Reads an agent file; every fault in it is in the message.
+pub(crate) fn load_agent(path: &Path) -> Result<AgentFile, Stop> {
+    sayback_agentfile::load(path).map_err(Stop::unusable)
+}
+
+fn manifest() -> Result<Manifest, Stop> {
+    Manifest::load().map_err(Stop::unusable)
+}
+
+/// Where a model's file is; if it is not there, how to get it.
+pub(crate) fn model_path(name: &str) -> Result<PathBuf, Stop> {
+    let manifest = manifest()?;
+    let there = manifest.is_present(name).map_err(Stop::unusable)?;
+    if !there {
+        return Err(Stop::missing(format!(
+            "the model {name} is not here\n  hint: get it with: sayback models fetch {name}"
+        )));
+    }
+    manifest.path(name).map_err(Stop::unusable)
+}
+
+/// The agent's own language model.
+pub(crate) async fn llm(settings: &LlmSettings, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
+    match settings.provider {
+        LlmProvider::OpenAi => open_ai(settings),
+        LlmProvider::Local => {
+            let name = if settings.model.is_empty() { "qwen2.5-coder-1.5b" } else { settings.model.as_str() };
+            let path = model_path(local_name(name))?;
+            let started = LocalLlm::start(LocalLlmConfig::new(path)).await;
+            Ok(Arc::new(started.map_err(Stop::missing)?))
+        }
+        LlmProvider::Scripted => scripted(script),
+        LlmProvider::Anthropic => Err(Stop::unusable(
+            "[llm] provider = \"anthropic\" is not there yet\n  hint: use openai with a compatible server, or local",
+        )),
+    }
+}
+
+fn local_name(name: &str) -> &str {
+    name.strip_suffix("-instruct").unwrap_or(name)
+}
+
+fn open_ai(settings: &LlmSettings) -> Result<Arc<dyn Llm>, Stop> {
+    let url = settings.base_url.clone().unwrap_or_else(|| "https://api.openai.com/v1".to_owned());
+    let mut config = OpenAiConfig::new(url, settings.model.clone());
+    if let Some(variable) = &settings.api_key_env {
+        let key = std::env::var(variable).map_err(|_| {
+            Stop::missing(format!("the key is missing\n  hint: export {variable}=… before you start"))
+        })?;
+        config.key = Some(ApiKey::new(key));
+    }
+    Ok(Arc::new(OpenAi::new(config).map_err(Stop::unusable)?))
+}
+
+/// A scripted model for chat: one JSON object a line, `{"say": "…", "call": {"tool": …, "input": …}}` for a step and
+/// `{"verdict": "yes"}` for a check.
+fn scripted(script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
+    let Some(path) = script else {
+        return Err(Stop::unusable(
+            "[llm] provider = \"scripted\" needs a script\n  hint: give one with --script FILE, or name another provider",
+        ));
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Stop::unusable(format!("{}: cannot be read: {error}", path.display())))?;
+    let mut steps = Vec::new();
+    let mut verdicts = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let at = || format!("{}:{}", path.display(), index + 1);
+        let value: serde_json::Value =
+            serde_json::from_str(line).map_err(|error| Stop::unusable(format!("{}: {error}", at())))?;
+        if let Some(verdict) = value["verdict"].as_str() {
+            verdicts.push(verdict.to_owned());
+            continue;
+        }
+        let mut step = ScriptedStep::say(value["say"].as_str().unwrap_or_default());
+        if let Some(tool) = value["call"]["tool"].as_str() {
+            let id = format!("call_{}", steps.len() + 1);
+            step.calls = ScriptedStep::call(id, tool, value["call"]["input"].to_string()).calls;
+        } else if value["say"].as_str().is_none() {
+            return Err(Stop::unusable(format!("{}: a line is a `say`, a `call` or a `verdict`", at())));
+        }
+        steps.push(step);
+    }
+    Ok(Arc::new(Scripted::new(steps, verdicts)))
+}
+
+/// Engines that hear and speak.
+pub(crate) fn sound(file: &AgentFile) -> Result<SoundEngines, Stop> {
+    let stt = Whisper::load(
+        &model_path(&format!("whisper-{}", file.stt.model))?,
+        WhisperOptions { language: base_language(&file.agent.language).to_owned(), threads: None },
+    )
+    .map_err(Stop::missing)?;
+    let tts = Piper::load(&model_path(&format!("piper-{}", file.tts.voice))?, PiperOptions::default())
+        .map_err(Stop::missing)?;
+    let end_of_turn = match model_path("smart-turn") {
+        Ok(path) => Some(Arc::new(EndOfTurn::load(&path, 1).map_err(Stop::missing)?)),
+        Err(_) => None,
+    };
+    Ok(SoundEngines { vad: vad()?, stt: Arc::new(stt), tts: Arc::new(tts), end_of_turn })
+}
+
+fn base_language(language: &str) -> &str {
+    language.split('-').next().unwrap_or(language)
+}
+
+/// Silero where its file is, the light model with weights inside elsewhere.
+pub(crate) fn vad() -> Result<NewVad, Stop> {
+    let Ok(path) = model_path("silero-vad") else {
+        return Ok(Arc::new(|| Box::new(Earshot::default()) as Box<dyn SpeechProbability>));
+    };
+    let model = SileroModel::load(&path, 1).map_err(Stop::missing)?;
+    Ok(Arc::new(move || Box::new(Silero::new(&model)) as Box<dyn SpeechProbability>))
+}
+
+/// Refuses arguments that the caller never said: small models invent them.
+#[derive(Debug)]
+pub(crate) struct Grounding {
+    today: String,
+}
+
+impl Grounding {
+    pub(crate) fn new() -> Self {
+        let today = sayback_runtime::clock::today();
+        Self { today: today.split(' ').nth(1).unwrap_or_default().to_owned() }
+    }
+}
+
+impl Screen for Grounding {
+    fn refuse(&self, agent: &Agent, call: &ToolCall, said: &[String]) -> Option<String> {
+        let (_, tool) = prepare::find(agent, &call.name)?;
+        let input = sayback_runtime::frozen::parse_strict(&call.input).ok()?;
+        let invented = ungrounded(&input, &tool.info().schema, said, Some(&self.today));
+        let list = invented.join(", ");
+        (!invented.is_empty()).then(|| {
+            format!("The caller has not said: {list}. Do not make values up. Ask the caller for them, then call again.")
+        })
+    }
+}

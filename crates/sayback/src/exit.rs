@@ -1,0 +1,40 @@
+//! How a command stops: one line, a hint, and the exit status.
+
+use std::fmt;
+
+/// An expectation failed or a check found faults.
+pub(crate) const FAULTS: u8 = 1;
+/// The input cannot be used.
+pub(crate) const UNUSABLE: u8 = 2;
+/// A needed device, model, network peer or key is missing.
+pub(crate) const MISSING: u8 = 3;
+
+/// Why a command stops before its end.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    pub(crate) code: u8,
+    message: String,
+}
+
+impl Stop {
+    /// The input cannot be used.
+    pub(crate) fn unusable(message: impl fmt::Display) -> Self {
+        Self { code: UNUSABLE, message: message.to_string() }
+    }
+
+    /// Something is missing.
+    pub(crate) fn missing(message: impl fmt::Display) -> Self {
+        Self { code: MISSING, message: message.to_string() }
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// A file could not be written.
+pub(crate) fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Stop {
+    Stop::unusable(format!("{}: cannot be written: {error}\n  hint: check the folder and its permissions", path.display()))
+}

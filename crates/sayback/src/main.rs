@@ -1,0 +1,87 @@
+//! The command `sayback`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[macro_use]
+mod out;
+
+mod commands;
+mod engines;
+mod exit;
+
+use exit::Stop;
+
+#[derive(Debug, Parser)]
+#[command(name = "sayback", version, about = "A voice agent that acts only on a yes it heard", max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// A call on this machine's microphone and speaker
+    #[cfg(feature = "mic")]
+    Talk(commands::talk::Args),
+    /// The same agent in text
+    Chat(commands::chat::Args),
+    /// Runs scenarios (*.call.toml) on a virtual clock; folders are searched
+    Replay(commands::replay::Args),
+    /// Checks an agent file and lints its questions
+    Check(commands::check::Args),
+    /// Runs conformance cases
+    Conform(commands::conform::Args),
+    /// Local models: list them, or fetch one with its checksum
+    Models(commands::models::Args),
+    /// Lists microphones and speakers
+    #[cfg(feature = "mic")]
+    Devices,
+    /// Measures the speaker-to-microphone delay and stores it
+    #[cfg(feature = "mic")]
+    Calibrate(commands::talk::DeviceArgs),
+    /// Says what works here and what is missing, with the command that mends it
+    Doctor,
+}
+
+fn main() -> ExitCode {
+    // Two TLS providers in one process panic at the first connection: ours is installed before anything else.
+    sayback_providers::openai::install_crypto();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SAYBACK_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, not errors.
+            let usable = !error.use_stderr();
+            let _ = error.print();
+            return ExitCode::from(if usable { 0 } else { 2 });
+        }
+    };
+    match run(cli.command) {
+        Ok(code) => ExitCode::from(code),
+        Err(stop) => {
+            eprintln!("sayback: {stop}");
+            ExitCode::from(stop.code)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<u8, Stop> {
+    match command {
+        #[cfg(feature = "mic")]
+        Command::Talk(args) => commands::talk::run(&args),
+        Command::Chat(args) => commands::chat::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
+        Command::Check(args) => commands::check::run(&args),
+        Command::Conform(args) => commands::conform::run(&args),
+        Command::Models(args) => commands::models::run(&args),
+        #[cfg(feature = "mic")]
+        Command::Devices => commands::talk::devices(),
+        #[cfg(feature = "mic")]
+        Command::Calibrate(args) => commands::talk::calibrate(&args),
+        Command::Doctor => commands::doctor::run(),
+    }
+}
