@@ -18,6 +18,9 @@ use whisper_rs::{FullParams, SamplingStrategy, WhisperContext, WhisperContextPar
 pub const SAMPLE_RATE: usize = 16_000;
 /// The least length that whisper.cpp gives words for, with room: shorter sound is padded with silence.
 const SHORTEST: usize = SAMPLE_RATE * 5 / 4;
+/// Silence put before the sound: without it the no-speech probability of a word that begins at once doubles, and
+/// some short words are not found.
+const LEAD: usize = SAMPLE_RATE / 10;
 /// Encoder positions per second.
 const POSITIONS: usize = 50;
 /// Below this many positions word errors grow from 6 to 53 in a hundred.
@@ -27,12 +30,15 @@ const WHOLE_CONTEXT: usize = 1500;
 const SHORT_FINAL: usize = 5 * SAMPLE_RATE;
 const LONG_CONTEXT: usize = 768;
 
+/// More threads than this wait for each other longer than they compute, with models of this size.
+const MOST_THREADS: usize = 4;
+
 /// How recognition is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WhisperOptions {
     /// The language spoken, as in ISO 639-1; a model for English alone knows no other.
     pub language: String,
-    /// Threads of one recognition; `None` shares the cores between the recognitions that run.
+    /// Threads of one recognition; `None` shares the free cores between the recognitions that run.
     pub threads: Option<usize>,
 }
 
@@ -133,12 +139,11 @@ impl Whisper {
         parameters
     }
 
-    /// The cores shared between running recognitions: ggml's threads wait for each other spinning, so more threads
-    /// than free cores make each recognition slower.
+    /// The free cores shared between running recognitions. ggml's threads wait for each other spinning: on busy
+    /// cores two threads take several times as long as one.
     fn threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let running = self.engine.running.load(Ordering::Relaxed).max(1);
-        self.options.threads.unwrap_or_else(|| (cores() / running).clamp(1, 4))
+        self.options.threads.unwrap_or_else(|| (free_cores() / running).clamp(1, MOST_THREADS))
     }
 
     fn run(&self, pcm: &[f32], partial: bool, cancel: &Cancel) -> Result<Transcription, SttError> {
@@ -200,10 +205,21 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The sound with silence behind it, long enough for whisper.cpp. Values that are no numbers become silence.
+/// Cores that nothing runs on at this moment, where the system tells; else all of them.
+fn free_cores() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    // The fourth field is "runnable/all", and this thread is one of the runnable.
+    let runnable = load.split(' ').nth(3).and_then(|field| field.split('/').next()?.parse().ok());
+    cores.saturating_sub(runnable.unwrap_or(1_usize).saturating_sub(1)).max(1)
+}
+
+/// The sound with a little silence before it and some behind it, long enough for whisper.cpp. Values that are no
+/// numbers become silence.
 fn padded(pcm: &[f32]) -> Vec<f32> {
     let finite = |&sample: &f32| if sample.is_finite() { sample.clamp(-1.0, 1.0) } else { 0.0 };
-    let mut samples: Vec<f32> = pcm.iter().map(finite).collect();
+    let mut samples = vec![0.0; LEAD];
+    samples.extend(pcm.iter().map(finite));
     samples.resize(samples.len().max(SHORTEST), 0.0);
     samples
 }
@@ -255,6 +271,6 @@ mod tests {
     #[test]
     fn rubbish_samples_become_silence_and_short_sound_is_padded() {
         let samples = padded(&[f32::NAN, f32::INFINITY, 7.0, 0.5]);
-        assert_eq!((samples.len(), &samples[..4]), (SHORTEST, &[0.0, 0.0, 1.0, 0.5][..]));
+        assert_eq!((samples.len(), &samples[LEAD..LEAD + 4]), (SHORTEST, &[0.0, 0.0, 1.0, 0.5][..]));
     }
 }

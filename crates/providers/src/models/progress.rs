@@ -93,7 +93,7 @@ impl ProgressBar {
                 format!("{file}: from {source}")
             }
             Progress::Advanced { file, done, total } => return self.advanced(file, done, total),
-            Progress::Failed { file, reason } => format!("{file}: {reason}"),
+            Progress::Failed { reason, .. } => reason.to_owned(),
             Progress::Converting { file } => format!("{file}: converting"),
             Progress::Finished { file, bytes } => format!("{file}: done, {}", megabytes(bytes)),
         }))

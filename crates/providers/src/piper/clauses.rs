@@ -7,6 +7,8 @@
 const LONGEST: usize = 220;
 /// A comma ends a clause only once this many letters stand before it; shorter pieces sound chopped.
 const SHORTEST: usize = 12;
+/// The first clause may be shorter, because the caller waits for it.
+const SHORTEST_FIRST: usize = 8;
 const ABBREVIATIONS: [&str; 14] =
     ["dr", "mr", "mrs", "ms", "st", "prof", "no", "vs", "etc", "e.g", "i.e", "approx", "jr", "sr"];
 
@@ -81,7 +83,8 @@ fn split_paragraph(paragraph: &str, clauses: &mut Vec<Clause>) {
         }
         clause.push_str(word);
         length += letters;
-        if let Some(pause) = end_of_clause(word, length) {
+        let shortest = if clauses.is_empty() { SHORTEST_FIRST } else { SHORTEST };
+        if let Some(pause) = end_of_clause(word, length >= shortest) {
             push(clauses, &mut clause, pause);
             length = 0;
         }
@@ -106,13 +109,13 @@ fn bounded(word: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The pause after `word` if it ends a clause of `length` letters.
-fn end_of_clause(word: &str, length: usize) -> Option<Pause> {
+/// The pause after `word` if it ends a clause, which a comma does only if the clause is `long` enough.
+fn end_of_clause(word: &str, long: bool) -> Option<Pause> {
     let word = word.trim_end_matches(['"', '\'', ')', '”', '’', '»', '*', '_']);
     match word.chars().last()? {
         '.' if is_abbreviation(word) => None,
         '.' | '!' | '?' | '…' | '。' | '！' | '？' => Some(Pause::Sentence),
-        ',' | ';' | ':' | '–' | '—' | '、' | '，' if length >= SHORTEST => Some(Pause::Short),
+        ',' | ';' | ':' | '–' | '—' | '、' | '，' if long => Some(Pause::Short),
         _ => None,
     }
 }
@@ -134,8 +137,8 @@ mod tests {
     #[test]
     fn marks_inside_numbers_do_not_cut() {
         assert_eq!(
-            texts("It is 3.50, at 10:30. Send 1,000 to Dr. Smith?"),
-            ["It is 3.50,", "at 10:30.", "Send 1,000 to Dr. Smith?"]
+            texts("The price is 3.50, at 10:30. Send 1,000 to Dr. Smith?"),
+            ["The price is 3.50,", "at 10:30.", "Send 1,000 to Dr. Smith?"]
         );
     }
 
@@ -155,8 +158,8 @@ mod tests {
     #[test]
     fn pauses_follow_the_marks() {
         let pauses: Vec<Pause> =
-            split("Well now, hello there.\n\nYes.").iter().map(|clause| clause.pause).collect();
-        assert_eq!(pauses, [Pause::Sentence, Pause::Paragraph, Pause::Sentence].map(|p| p));
+            split("Good morning, hello there.\n\nYes.").iter().map(|clause| clause.pause).collect();
+        assert_eq!(pauses, [Pause::Short, Pause::Paragraph, Pause::Sentence]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::PiperOptions;
 use super::noise::Noise;
 use rten::{Model, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
-use rten_tensor::prelude::*;
 use rten_tensor::Tensor;
+use rten_tensor::prelude::*;
 use sayback_runtime::tts::TtsError;
 use serde::Deserialize;
 use std::collections::BTreeMap;

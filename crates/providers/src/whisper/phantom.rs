@@ -47,7 +47,7 @@ pub(super) fn reason(heard: &Transcription, pcm: &[f32], language: &str) -> Opti
     if is_closing(&words, language) && !(confident && speech) {
         return Some("closing");
     }
-    if heard.no_speech > 0.5 && doubt > DOUBTFUL {
+    if heard.no_speech > 0.6 && doubt > DOUBTFUL {
         return Some("no_speech");
     }
     (heard.avg_logprob < least_logprob(words.len())).then_some("foreign")
@@ -56,8 +56,8 @@ pub(super) fn reason(heard: &Transcription, pcm: &[f32], language: &str) -> Opti
 /// A stock phrase must be this likely to be believed.
 const CONFIDENT: f32 = -0.6;
 /// Sum of no-speech probability and half the negated log-probability above which it was no speech. A faint real
-/// "yeah" reaches 1.05, music and cheers begin at 1.10.
-const DOUBTFUL: f32 = 1.08;
+/// "yeah" in a room reaches 1.24.
+const DOUBTFUL: f32 = 1.3;
 
 /// Speech in another language comes out as fluent nonsense of low probability. Single words of a real caller are
 /// unlikely too, so they get more room.
@@ -69,15 +69,17 @@ fn least_logprob(words: usize) -> f32 {
     }
 }
 
-/// Lower-case words without punctuation and without what stands in brackets, which is how Whisper writes sounds.
+/// Lower-case words without punctuation and without what stands in brackets or between asterisks, which is how
+/// Whisper writes sounds: `[music]`, `*coughs*`.
 fn words(text: &str) -> Vec<String> {
-    let mut depth = 0_u32;
+    let (mut depth, mut starred) = (0_u32, false);
     let mut spoken = String::new();
     for letter in text.chars() {
         match letter {
             '[' | '(' | '{' => depth += 1,
             ']' | ')' | '}' => depth = depth.saturating_sub(1),
-            _ if depth > 0 => {}
+            '*' => starred = !starred,
+            _ if depth > 0 || starred => {}
             letter if letter.is_alphanumeric() || letter == '\'' => spoken.extend(letter.to_lowercase()),
             _ => spoken.push(' '),
         }
@@ -99,13 +101,13 @@ fn is_too_fast(words: usize, seconds: f32) -> bool {
     words > 7.0 * seconds + 0.5
 }
 
-/// Seconds within 25 dB of the loudest frame.
+/// Seconds within 35 dB of the loudest frame.
 fn loud_seconds(pcm: &[f32]) -> f32 {
     let energies: Vec<f32> =
         pcm.chunks(FRAME).map(|frame| frame.iter().map(|sample| sample * sample).sum()).collect();
     let loudest = energies.iter().copied().fold(0.0, f32::max);
     #[expect(clippy::cast_precision_loss, reason = "frames of a minute")]
-    let loud = energies.iter().filter(|&&energy| energy * 316.0 > loudest).count() as f32;
+    let loud = energies.iter().filter(|&&energy| energy * 3162.0 > loudest).count() as f32;
     loud * 0.02
 }
 
@@ -163,6 +165,7 @@ mod tests {
             ("zero.", -1.12, 0.07),
             ("Quit.", -1.01, 0.25),
             ("five.", -0.88, 0.47),
+            ("Yeah.", -1.0, 0.74),
         ] {
             assert_eq!(judge(text, logprob, no_speech, 0.4), None, "{text}");
         }
@@ -180,8 +183,10 @@ mod tests {
         );
         assert_eq!(judge(&"No, ".repeat(25), -0.14, 0.1, 6.0), Some("loop"));
         assert_eq!(judge("and the house and the house and the house", -0.5, 0.1, 6.0), Some("loop"));
-        assert_eq!(judge("Whoo!", -1.03, 0.59, 3.0), Some("no_speech"));
-        assert_eq!(judge("(upbeat music)", -0.3, 0.1, 3.0), Some("sound"));
+        assert_eq!(judge("Whoo!", -1.03, 0.89, 3.0), Some("no_speech"));
+        for sound in ["(upbeat music)", "*coughs*", "[BLANK_AUDIO]", "( [", "..."] {
+            assert_eq!(judge(sound, -0.3, 0.1, 3.0), Some("sound"), "{sound}");
+        }
         assert_eq!(judge("I will show you how to do this.", -1.66, 0.21, 3.0), Some("foreign"));
     }
 

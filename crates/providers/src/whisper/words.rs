@@ -1,6 +1,6 @@
 //! What whisper.cpp found, as the runtime reads it.
 
-use super::SAMPLE_RATE;
+use super::{LEAD, SAMPLE_RATE};
 use sayback_runtime::stt::{Transcription, Word};
 use whisper_rs::{WhisperContext, WhisperState, WhisperToken};
 
@@ -32,7 +32,8 @@ pub(super) fn read(
         }
     }
     Transcription {
-        text: String::from_utf8_lossy(&text).trim().to_owned(),
+        // The arrows mark a change of speaker in subtitles.
+        text: String::from_utf8_lossy(&text).replace(">>", "").trim().to_owned(),
         words: words.into_iter().filter_map(Bytes::into_word).collect(),
         avg_logprob: if tokens == 0 { 0.0 } else { logprob / f32::from(tokens) },
         no_speech,
@@ -59,8 +60,10 @@ impl Bytes {
 fn add(words: &mut Vec<Bytes>, token: &WhisperToken<'_, '_>, end: f32) {
     let bytes = token.to_bytes().unwrap_or_default();
     let data = token.token_data();
+    #[expect(clippy::cast_precision_loss, reason = "a constant")]
+    let lead = LEAD as f32 / SAMPLE_RATE as f32;
     #[expect(clippy::cast_precision_loss, reason = "centiseconds of a minute fit")]
-    let seconds = |centiseconds: i64| (centiseconds as f32 / 100.0).clamp(0.0, end);
+    let seconds = |centiseconds: i64| (centiseconds as f32 / 100.0 - lead).clamp(0.0, end);
     let (from, to) = (seconds(data.t0), seconds(data.t1));
     match words.last_mut() {
         Some(word) if !bytes.starts_with(b" ") => {

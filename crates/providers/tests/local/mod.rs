@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// The file of a model, or `None` after a loud line if it is not here. On a build server that is a failure.
-pub fn model(name: &str) -> Option<PathBuf> {
+pub(crate) fn model(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("SAYBACK_MODELS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models"), PathBuf::from);
     let manifest = Manifest::in_folder(folder).expect("the manifest is sound");
@@ -24,19 +24,19 @@ pub fn model(name: &str) -> Option<PathBuf> {
 }
 
 /// Whisper tiny.en with `threads` of its own choice if `None`.
-pub fn whisper(threads: Option<usize>) -> Option<Whisper> {
+pub(crate) fn whisper(threads: Option<usize>) -> Option<Whisper> {
     let options = WhisperOptions { threads, ..WhisperOptions::default() };
     Some(Whisper::load(&model("whisper-tiny.en")?, options).expect("the model loads"))
 }
 
 /// The English voice, without a cache.
-pub fn piper(threads: Option<usize>) -> Option<Piper> {
+pub(crate) fn piper(threads: Option<usize>) -> Option<Piper> {
     let options = PiperOptions { threads, cache_bytes: 0, ..PiperOptions::default() };
     Some(Piper::load(&model("piper-en_US-joe-medium")?, options).expect("the voice loads"))
 }
 
 /// All samples of a text.
-pub fn speak(piper: &Piper, text: &str) -> Vec<i16> {
+pub(crate) fn speak(piper: &Piper, text: &str) -> Vec<i16> {
     let mut samples = Vec::new();
     piper
         .synthesize(text, "en", &mut |piece| {
@@ -48,7 +48,7 @@ pub fn speak(piper: &Piper, text: &str) -> Vec<i16> {
 }
 
 /// A text as a recogniser hears it: 16 kHz, in [-1, 1], by straight lines between samples, which is good enough here.
-pub fn hear(piper: &Piper, text: &str) -> Vec<f32> {
+pub(crate) fn hear(piper: &Piper, text: &str) -> Vec<f32> {
     let samples = speak(piper, text);
     let step = f64::from(piper.sample_rate()) / SAMPLE_RATE as f64;
     let at = |index: usize| f32::from(samples.get(index).copied().unwrap_or(0)) / 32_768.0;
