@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use sayback_media::{EndOfTurn, SpeechProbability};
 use sayback_runtime::agent::Agent;
+use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::Llm;
 use sayback_runtime::stt::Transcribe;
 use sayback_runtime::tts::Synthesize;
@@ -32,6 +33,10 @@ pub struct Engines {
     pub sound: Option<SoundEngines>,
     /// The loop that a trunk is assumed to have.
     pub assumed_loop: Duration,
+    /// What a real model is told of the date; empty: nothing.
+    pub today: String,
+    /// What looks at a real model's calls before they are validated.
+    pub screen: Option<Arc<dyn Screen>>,
 }
 
 impl std::fmt::Debug for Engines {

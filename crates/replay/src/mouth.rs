@@ -151,7 +151,8 @@ impl Mouth {
             queued.ready = queued.ready + fault.delay;
             piece.length += fault.silence_tail;
         }
-        queued.piece.length = piece.length;
+        // The audible end carries a margin that may lie past the last sample: the sound ends no earlier.
+        queued.piece.length = piece.length.max(piece.audible_to);
         if let Some(ack) = self.ack_faults.iter().rev().find(|f| strikes(f.on, piece.kind, nth)) {
             queued.ack = ack.clone();
         }

@@ -12,6 +12,7 @@ use sayback_core::{
     SegmentId, Session, Time, ToolCall, UtteranceKind, Verdict,
 };
 use sayback_runtime::agent::{AskContext, RunContext, run_confirmed, run_plain};
+use sayback_runtime::driver::screened;
 use sayback_runtime::events::event_line;
 use sayback_runtime::prepare::prepare;
 use serde_json::Value;
@@ -182,11 +183,12 @@ impl<'a> VirtualCall<'a> {
         for event in self.mouth.poll(self.now) {
             self.on_mouth(event);
         }
-        if let Some(mut ears) = self.ears.take() {
-            for frame in ears.frames_until(self.now)? {
-                self.hand(Event::Voice(frame));
-            }
-            self.ears = Some(ears);
+        let frames = self.ears.as_mut().map_or_else(|| Ok(Vec::new()), |ears| ears.frames_until(self.now))?;
+        for frame in frames {
+            self.hand(Event::Voice(frame));
+        }
+        if let Some((segment, text)) = self.ears.as_mut().map_or(Ok(None), |ears| ears.partial(self.now))? {
+            self.hand(Event::Partial { segment, text });
         }
         if let Some((key, _)) = self.queue.first_key_value().map(|(k, h)| (*k, h))
             && key.0 <= self.now
@@ -270,7 +272,8 @@ impl<'a> VirtualCall<'a> {
     fn prepare(&mut self, call: &ToolCall, language: String) {
         let context = AskContext { language, vars: BTreeMap::new() };
         let engines = self.engines;
-        if let Some(outcome) = engines.wait(prepare(&engines.agent, call, &context)) {
+        let refused = screened(engines.screen.as_deref(), &engines.agent, call, &self.session);
+        if let Some(outcome) = refused.or_else(|| engines.wait(prepare(&engines.agent, call, &context))) {
             self.later(Duration::ZERO, Event::Prepared { call: call.id.clone(), outcome });
         }
     }

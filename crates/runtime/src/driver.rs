@@ -9,19 +9,19 @@ use std::sync::Arc;
 use futures::StreamExt;
 use sayback_core::{
     CallId, CheckAnswer, CheckRequest, Command, Confirmation, Event, EvidenceRecord, GenerationId, ModelEvent,
-    Output, PlainRun, Session, Time, ToolCall, ToolOutcome,
+    Output, PlainRun, Prepared, Refusal, Session, Time, ToolCall, ToolOutcome,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::agent::{Agent, AskContext, RunContext, run_confirmed, run_plain};
+use crate::agent::{Agent, AskContext, RunContext, Tool, run_confirmed, run_plain};
 use crate::clock::{Clock, today};
 use crate::ears::Listener;
 use crate::events::event_line;
 use crate::line::Line;
 use crate::llm::{Llm, LlmError, LlmEvent, LlmRequest};
-use crate::prepare::prepare;
+use crate::prepare::{find, prepare};
 use crate::prompt::{check_answer, check_request, step_request};
 
 /// Events that may wait for the call's task. A line that fills it waits: nothing is dropped.
@@ -210,16 +210,11 @@ impl Driver {
     }
 
     fn prepare(&mut self, call: ToolCall, language: String) {
-        let said = said(&self.session);
-        let refused = self.screen.as_ref().and_then(|screen| screen.refuse(&self.agent, &call, &said));
+        let refused = screened(self.screen.as_deref(), &self.agent, &call, &self.session);
         let agent = Arc::clone(&self.agent);
         self.later(async move {
             let outcome = match refused {
-                Some(message) => sayback_core::Prepared::Refused {
-                    reason: sayback_core::Refusal::InputError,
-                    message,
-                    confirms: false,
-                },
+                Some(refused) => refused,
                 None => prepare(&agent, &call, &AskContext { language, vars: BTreeMap::new() }).await,
             };
             Event::Prepared { call: call.id, outcome }
@@ -293,6 +288,18 @@ async fn ask_check(llm: Arc<dyn Llm>, request: LlmRequest) -> Result<String, Llm
         }
     }
     Ok(text)
+}
+
+/// What a screen makes of a call; `None`: it may be validated.
+pub fn screened(
+    screen: Option<&dyn Screen>,
+    agent: &Agent,
+    call: &ToolCall,
+    session: &Session,
+) -> Option<Prepared> {
+    let message = screen?.refuse(agent, call, &said(session))?;
+    let confirms = matches!(find(agent, &call.name), Some((_, Tool::Confirmed(_))));
+    Some(Prepared::Refused { reason: Refusal::InputError, message, confirms })
 }
 
 /// What the caller said so far, oldest first.

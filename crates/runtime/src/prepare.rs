@@ -12,7 +12,7 @@ use crate::frozen::{canonical, parse_strict};
 /// A question may be built this long.
 pub const QUESTION_LIMIT: Duration = Duration::from_secs(5);
 /// Longest question in characters: about half a minute of speech, far more than a caller can check.
-pub const QUESTION_LENGTH: usize = 500;
+pub const QUESTION_LENGTH: usize = 400;
 
 /// Validates a call and builds its question. `confirm` is called once, and only on valid input (VC-03, VC-15).
 pub async fn prepare(agent: &Agent, call: &ToolCall, context: &AskContext) -> Prepared {

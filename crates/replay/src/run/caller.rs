@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A final comes no earlier than this after the end of speech; that it ended is noticed by then.
+/// How long after the end of a sound without words it is known that it had none.
 const NOTICED: Duration = Duration::from_millis(200);
 /// First partial words of a line in text mode.
 const FIRST_PARTIAL: Duration = Duration::from_millis(400);
@@ -44,7 +44,8 @@ impl VirtualCall<'_> {
             let first = text.split_whitespace().next().unwrap_or_default().to_owned();
             self.later(FIRST_PARTIAL, Event::Partial { segment, text: first });
         }
-        self.later(length + NOTICED.min(delay), Event::SpeechEnded { segment, offset });
+        // At its very end, so that only what sounds counts as voiced: a click must not pause the agent.
+        self.later(length, Event::SpeechEnded { segment, offset });
         let done = if echo {
             Event::Echo { segment }
         } else {

@@ -75,8 +75,18 @@ pub(crate) struct Ears {
     heard: usize,
     /// Where the clips lie on the track, by act.
     placed: Vec<(usize, Time, Time)>,
-    open: Vec<(SegmentId, Interval)>,
+    open: Vec<Open>,
 }
+
+/// A segment that sounds.
+struct Open {
+    id: SegmentId,
+    onset: Interval,
+    last_partial: Time,
+}
+
+/// Between two partial results of a segment, as on a live line.
+const PARTIAL_EVERY: Duration = Duration::from_millis(600);
 
 impl Ears {
     pub(crate) fn new(scenario: &Scenario, engines: SoundEngines) -> Result<Self, SoundError> {
@@ -110,14 +120,24 @@ impl Ears {
         if self.track.len() < needed {
             self.track.resize(needed, 0.0);
         }
-        for (out, sample) in self.track[from..].iter_mut().zip(clip) {
+        for (out, sample) in self.track.iter_mut().skip(from).zip(clip) {
             *out += sample;
         }
         self.placed.push((act, at, at + span(clip.len())));
     }
 
     pub(crate) fn open(&mut self, segment: SegmentId, onset: Interval) {
-        self.open.push((segment, onset));
+        self.open.push(Open { id: segment, onset, last_partial: onset.latest });
+    }
+
+    /// Words so far of a segment that has sounded for long enough since the last ones.
+    pub(crate) fn partial(&mut self, now: Time) -> Result<Option<(SegmentId, String)>, SttError> {
+        let due = |open: &&mut Open| now.since(open.last_partial) >= PARTIAL_EVERY;
+        let Some(open) = self.open.iter_mut().find(due) else { return Ok(None) };
+        open.last_partial = now;
+        let (id, from) = (open.id, open.onset.earliest - BEFORE);
+        let found = self.engines.stt.transcribe(&self.slice(from, now), true, &Cancel::new())?;
+        Ok(found.phantom.is_none().then_some((id, found.text)))
     }
 
     /// When the next frame is whole. Listening goes on while anything else does.
@@ -134,8 +154,9 @@ impl Ears {
         let end = samples(now.since(Time::ZERO));
         while self.heard + BLOCK <= end {
             let mut block = [0.0; BLOCK];
-            let there = self.track.len().saturating_sub(self.heard).min(BLOCK);
-            block[..there].copy_from_slice(&self.track[self.heard..self.heard + there]);
+            for (out, sample) in block.iter_mut().zip(self.track.iter().skip(self.heard)) {
+                *out = *sample;
+            }
             let start = Time::ZERO + span(self.heard);
             let pushed = self.detector.push(&block, start, |frame| frames.push(frame));
             pushed.map_err(|error| SoundError::Vad(error.to_string()))?;
@@ -151,8 +172,8 @@ impl Ears {
     }
 
     fn transcribe(&mut self, segment: SegmentId, offset: Time) -> Result<Transcription, SttError> {
-        let onset = self.open.iter().find(|(id, _)| *id == segment).map_or(offset, |(_, onset)| onset.earliest);
-        self.open.retain(|(id, _)| *id != segment);
+        let onset = self.open.iter().find(|open| open.id == segment).map_or(offset, |open| open.onset.earliest);
+        self.open.retain(|open| open.id != segment);
         let sound = self.slice(onset - BEFORE, offset + BEFORE);
         self.engines.stt.transcribe(&sound, false, &Cancel::new())
     }

@@ -48,7 +48,7 @@ impl VirtualCall<'_> {
     }
 
     fn generate_for_real(&mut self, generation: GenerationId) {
-        let request = step_request(&self.engines.agent, &self.session, "");
+        let request = step_request(&self.engines.agent, &self.session, &self.engines.today);
         let events = match self.ask_model(request) {
             Ok(events) => events,
             Err(error) => {

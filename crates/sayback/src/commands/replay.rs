@@ -13,9 +13,10 @@ use sayback_replay::engines::{BlockOn, Engines, SoundEngines};
 use sayback_replay::report::{CallPage, EventLog, Outcome, Recording, RunResult, Tally, call_page, junit_xml, outcome_json, write_outcome};
 use sayback_replay::run::{CallRun, run_scenario};
 use sayback_replay::scenario::{Fault, Scenario, ScenarioError, SpeechMode, check_expectations, load_scenario};
+use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::Llm;
 
-use crate::engines::{Waits, llm, load_agent, sound};
+use crate::engines::{Grounding, Waits, llm, load_agent, sound};
 use crate::exit::{Stop, unwritable};
 
 #[derive(Debug, ClapArgs)]
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// Another agent than the file's
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
+    /// The agent's own language model answers, whatever the file scripts
+    #[arg(long)]
+    live_model: bool,
     /// Scenarios at a time
     #[arg(long, default_value_t = 1)]
     jobs: usize,
@@ -103,12 +107,14 @@ impl Shared {
 
     fn engines(&self, scenario: &Scenario, mode: SpeechMode, agent: &Path) -> Result<Engines, String> {
         let file = self.agent(agent)?;
-        let own_model = scenario.model.is_none() || scenario.checks.is_none();
-        let needs_model = own_model && !scenario.callers.is_empty();
+        let live = scenario.model.is_none();
+        let local = file.llm.provider == sayback_agentfile::LlmProvider::Local;
         Ok(Engines {
             waits: Arc::clone(&self.waits) as Arc<dyn BlockOn>,
             agent: Arc::new(file.agent.clone()),
-            llm: if needs_model && scenario.model.is_none() { Some(self.llm(&file)?) } else { None },
+            llm: if live && !scenario.callers.is_empty() { Some(self.llm(&file)?) } else { None },
+            today: if live { sayback_runtime::clock::today() } else { String::new() },
+            screen: (live && local).then(|| Arc::new(Grounding::new()) as Arc<dyn Screen>),
             sound: if mode == SpeechMode::Audio { Some(self.sound(&file)?) } else { None },
             assumed_loop: file.line.assumed_loop,
         })
@@ -201,13 +207,17 @@ fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
         run: CallRun::default(),
     };
     let name = || file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let scenario = match load_scenario(file) {
+    let mut scenario = match load_scenario(file) {
         Ok(scenario) => scenario,
         Err(error @ ScenarioError::Unreadable { .. }) => {
             return unusable(name(), vec![fault(file, &error.to_string())]);
         }
         Err(error) => return unusable(name(), error.faults().to_vec()),
     };
+    if args.live_model {
+        scenario.model = None;
+        scenario.checks = None;
+    }
     let mode = match args.speech {
         None => scenario.speech,
         Some(Speech::Audio) => SpeechMode::Audio,
