@@ -7,35 +7,188 @@ mod support;
 
 use std::time::Duration;
 
+use sayback_core::Time;
 use sayback_media::audible::AudibleTracker;
+use sayback_media::{pcm, resample};
 use sayback_rig::{Rig, inside};
 use sayback_runtime::clock::Clock;
-use serde_json::json;
-use support::{Call, Phone, booking, has_models, recorded};
+use serde_json::{Value, json};
+use support::{Call, Phone, booking, has_models, recorded, spoken};
 
-/// The call up to the moment when the question begins to sound.
-fn asked(rig: &Rig) -> (Call, Phone) {
+const QUESTION: &str = "Shall I book Thursday the 3rd of December at 3 pm for anna at example dot com?";
+
+/// What an end is stated later than the last sound: what a room adds.
+const AFTERGLOW: Duration = Duration::from_millis(20);
+
+/// The question as the agent's voice says it, so that a caller can be put anywhere in it.
+struct Question {
+    rate: u32,
+    samples: Vec<i16>,
+    /// From its first sample to the end of its last sound.
+    length: Duration,
+}
+
+impl Question {
+    fn new() -> Self {
+        let (rate, samples) = spoken(QUESTION);
+        let mut tracker = AudibleTracker::new(rate, false);
+        let mut sound = Vec::new();
+        pcm::extend_f32(&mut sound, &samples);
+        tracker.push(&sound);
+        let heard = tracker.audible().unwrap();
+        let length = Duration::from_micros(heard.to * 1_000_000 / u64::from(rate)) - AFTERGLOW;
+        Self { rate, samples, length }
+    }
+
+    /// When it really began to sound, by likeness: `about` may be 100 ms off either way.
+    fn found(&self, phone: &Phone, about: Time) -> Time {
+        let mut sound = Vec::new();
+        pcm::extend_f32(&mut sound, &self.samples);
+        let sound = resample::resample(&sound, self.rate, 16_000).unwrap();
+        // A second of it is enough, from where it has surely begun.
+        let (skipped, pattern) = (8_000, &sound[8_000..24_000]);
+        let from = about + Duration::from_millis(400);
+        let (start, heard) = phone.recording(from, from + Duration::from_millis(1_300));
+        let likeness = |window: &[f32]| -> f32 {
+            let product: f32 = window.iter().zip(pattern).map(|(a, b)| a * b).sum();
+            product / window.iter().map(|s| s * s).sum::<f32>().sqrt().max(1e-6)
+        };
+        let windows = heard.windows(pattern.len()).map(likeness).enumerate();
+        let place = windows.max_by(|a, b| a.1.total_cmp(&b.1)).expect("that much was heard").0;
+        start + samples_16k(place) - samples_16k(skipped)
+    }
+}
+
+fn samples_16k(count: usize) -> Duration {
+    Duration::from_nanos(count as u64 * 62_500)
+}
+
+fn millis(later: Time, earlier: Time) -> f64 {
+    later.diff_micros(earlier) as f64 / 1_000.0
+}
+
+/// Runs a test on virtual devices with real models.
+fn on_devices(name: &str, test: impl FnOnce(&Rig)) {
+    inside(name, |rig| {
+        if has_models() {
+            test(rig);
+        }
+    });
+}
+
+/// A call up to the moment when the question begins to sound, and that moment.
+fn asked(rig: &Rig, then: &[Value]) -> (Call, Phone, Time) {
     let clock = Clock::start();
     let mut phone = Phone::new(clock);
-    let script = [booking(), json!({"say": "All right."}), json!({"verdict": "yes"}), json!({"say": "Anything else?"})];
+    let mut script = vec![booking()];
+    script.extend_from_slice(then);
     let mut call = Call::start(rig, clock, &script);
     call.until("agent.heard");
     phone.say(&recorded("book.wav"));
-    call.until("question.started");
-    (call, phone)
+    let started = call.until("question.started");
+    assert_eq!(started["text"], QUESTION);
+    let at = call.at(&started["t_ms"]);
+    (call, phone, at)
+}
+
+/// Hangs up with Ctrl-C: that is a clean end, and nothing of it was run without a yes.
+fn hang_up(mut call: Call) {
+    let status = call.interrupt();
+    assert!(status.success(), "{status}\n{}", call.story());
+    let ended = call.all("call.ended");
+    assert_eq!(ended.len(), 1);
+    assert_eq!(ended[0]["reason"], "hangup");
+    // One line of greeting; what the sound libraries have to say is not for a caller.
+    assert_eq!(call.stderr().lines().count(), 1, "{}", call.stderr());
 }
 
 #[test]
 fn a_yes_after_the_question_runs_the_tool() {
-    inside("a_yes_after_the_question_runs_the_tool", |rig| {
-        if !has_models() {
-            return;
-        }
-        let (mut call, mut phone) = asked(rig);
-        call.until("question.heard");
-        phone.say(&recorded("yes.wav"));
+    on_devices("a_yes_after_the_question_runs_the_tool", |rig| {
+        let question = Question::new();
+        let then = [json!({"verdict": "yes"}), json!({"say": "It is booked."})];
+        let (mut call, mut phone, started) = asked(rig, &then);
+        let heard = call.until("question.heard");
+        let horizon = call.at(&heard["latest_ms"]);
+        let yes = phone.say_at(horizon + Duration::from_millis(300), &recorded("yes.wav"));
+        let checked = call.until_any(&["answer.checked", "question.dropped"]);
+        assert_eq!(checked["verdict"], "yes", "{}", call.story());
         let ran = call.until_any(&["tool.started", "question.dropped"]);
-        println!("{}", call.story());
-        assert_eq!(ran["event"], "tool.started");
+        assert!(ran["confirmed_by"].as_str().unwrap().to_lowercase().contains("yes"), "{}", call.story());
+        assert_eq!(ran["input"]["start"], "2026-12-03T15:00");
+        call.until("tool.finished");
+        call.until("agent.heard");
+
+        // The log against the sound: where the question ended, and where the yes began.
+        let real_end = question.found(&phone, started) + question.length;
+        let stated_end = call.at(&heard["earliest_ms"]) - AFTERGLOW;
+        println!("end of the question, stated minus real: {:.1} ms", millis(stated_end, real_end));
+        assert!(millis(stated_end, real_end).abs() <= 20.0, "{}", call.story());
+        let onset = call.at(&checked["onset_ms"]);
+        println!(
+            "the yes began {:.1} ms after the horizon; stated {:.1} ms",
+            millis(yes, horizon),
+            millis(onset, horizon)
+        );
+        assert!(
+            onset <= yes,
+            "an onset is never stated too late: {:.1} ms\n{}",
+            millis(onset, yes),
+            call.story()
+        );
+        assert!(yes > real_end && onset > horizon);
+        hang_up(call);
+    });
+}
+
+#[test]
+fn words_over_the_question_stop_it_and_nothing_runs() {
+    on_devices("words_over_the_question_stop_it_and_nothing_runs", |rig| {
+        let question = Question::new();
+        let then = [json!({"say": "All right."}), json!({"verdict": "yes"})];
+        let (mut call, mut phone, started) = asked(rig, &then);
+        let spoke = phone.say_at(started + question.length * 2 / 5, &recorded("no-wait.wav"));
+        call.until("agent.paused");
+        let dropped = call.until("question.dropped");
+        assert_eq!(dropped["reason"], "barge_in", "{}", call.story());
+        let said = call.until("agent.said");
+        assert_eq!(said["text"], "All right.");
+        call.until("agent.heard");
+
+        let silent = phone.silent_from(spoke, Duration::from_millis(200)).expect("the agent fell silent");
+        let end = started + question.length;
+        println!(
+            "silent {:.1} ms after the words began, {:.1} ms before its end",
+            millis(silent, spoke),
+            millis(end, silent)
+        );
+        assert!(silent + Duration::from_secs(1) < end, "the question was cut\n{}", call.story());
+        assert!(call.all("tool.started").is_empty() && call.all("question.heard").is_empty());
+        hang_up(call);
+    });
+}
+
+#[test]
+fn a_yes_that_begins_before_the_end_of_the_question_runs_nothing() {
+    on_devices("a_yes_that_begins_before_the_end_of_the_question_runs_nothing", |rig| {
+        let question = Question::new();
+        let then = [json!({"say": "All right."}), json!({"verdict": "yes"})];
+        let (mut call, mut phone, started) = asked(rig, &then);
+        let end = started + question.length;
+        let yes = phone.say_at(end - Duration::from_millis(200), &recorded("yes.wav"));
+        let dropped = call.until("question.dropped");
+        assert_eq!(dropped["reason"], "barge_in", "{}", call.story());
+        call.until("agent.said");
+        call.until("agent.heard");
+
+        let real_end = question.found(&phone, started) + question.length;
+        println!("the yes began {:.1} ms before the question's end", millis(real_end, yes));
+        assert!((50.0..400.0).contains(&millis(real_end, yes)), "{}", call.story());
+        assert!(call.all("tool.started").is_empty() && call.all("answer.checked").is_empty());
+        let words = call.all("caller.words");
+        let heard =
+            |line: &Value| line["text"].as_str().is_some_and(|text| text.to_lowercase().contains("yes"));
+        assert!(words.iter().any(heard), "the yes was heard, and did not count\n{}", call.story());
+        hang_up(call);
     });
 }

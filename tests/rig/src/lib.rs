@@ -51,8 +51,8 @@ pub fn inside(name: &str, test: impl FnOnce(&Rig)) {
 fn run_again(name: &str, rig: &Rig) -> std::io::Result<ExitStatus> {
     let program = std::env::current_exe()?;
     let mut command = if server::may_be_favoured() {
-        // What else runs on this machine must not be what is measured. Not real-time, as the server has it: a device
-        // thread that polls in a loop would then keep its own sound client from ever answering.
+        // What else runs on this machine must not be what is measured. Not real-time: a device thread that polls in a
+        // loop would then keep its own sound client from ever answering.
         let mut command = Command::new("nice");
         command.args(["-n", "-15"]).arg(program);
         command

@@ -132,8 +132,8 @@ impl Rig {
             // A test that is killed does not reach its drop.
             words.extend(["setpriv", "--pdeathsig", "KILL"]);
         }
-        if may_be_real_time() {
-            words.extend(["chrt", "-f", "20"]);
+        if may_be_favoured() {
+            words.extend(["nice", "-n", "-20"]);
         }
         words.extend(["pulseaudio", "-n", "--daemonize=no", "--exit-idle-time=-1", "--use-pid-file=no"]);
         words.extend(["--disallow-exit", "--log-level=warning", "--log-target=stderr", "-F"]);
@@ -182,19 +182,9 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
 }
 
-/// On a busy machine the null sinks keep their time only with priority.
-fn may_be_real_time() -> bool {
-    works("chrt", &["-f", "20", "true"])
-}
-
 /// Whether a test may go before the other programs of this machine.
 pub(crate) fn may_be_favoured() -> bool {
     // `nice` runs its program even if it may not raise its priority, and then complains.
     let trial = Command::new("nice").args(["-n", "-15", "true"]).output();
     trial.is_ok_and(|output| output.status.success() && output.stderr.is_empty())
-}
-
-fn works(program: &str, arguments: &[&str]) -> bool {
-    let trial = Command::new(program).args(arguments).stderr(Stdio::null()).status();
-    trial.is_ok_and(|status| status.success())
 }

@@ -6,12 +6,12 @@
 
 #![allow(dead_code, reason = "each test and bench uses a part of it")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sayback_core::{PlayoutEvent, Time, UtteranceId};
 use sayback_media::clip::read_audio;
@@ -256,7 +256,8 @@ impl Call {
 
     /// Everything so far, for people.
     pub(crate) fn story(&self) -> String {
-        let lines: String = self.log.iter().map(|(at, line)| format!("{:9.1} {line}\n", at.as_millis_f64())).collect();
+        let lines: String =
+            self.log.iter().map(|(at, line)| format!("{:9.1} {line}\n", at.as_millis_f64())).collect();
         format!("{lines}--- standard error\n{}", self.stderr.lock().unwrap())
     }
 
