@@ -186,7 +186,7 @@ impl Session {
     fn apply(&mut self, check: Check, answer: CheckAnswer) {
         self.report_checked(&check, &answer);
         let Some(hold) = self.gate.heard() else { return };
-        let stale = hold.asking.other_speech && self.policy.confirm.adjacency == Adjacency::Strict;
+        let stale = self.is_stale(hold);
         match answer {
             CheckAnswer::Verdict { verdict: Verdict::No } => self.decline(),
             CheckAnswer::Verdict { verdict: Verdict::Yes } if stale => self.ask_stale(),
@@ -235,13 +235,27 @@ impl Session {
         key.or_else(spoken).unwrap_or(self.now)
     }
 
+    /// Whether the caller heard other agent speech after the question, before some part of the answer began. Asked
+    /// when all is resolved, so that it does not depend on the order in which things were noticed.
+    pub(crate) fn answered_after_speech(&self, hold: &Hold) -> bool {
+        let Some(speech) = hold.asking.other_speech else { return false };
+        let key = hold.answer.digit.is_some_and(|(_, start)| start > speech);
+        let ids = &hold.answer.segments;
+        let mut spoken = self.segments.iter().filter(|s| ids.contains(&s.id) && s.text().is_some());
+        key || spoken.any(|s| s.onset.latest > speech)
+    }
+
+    fn is_stale(&self, hold: &Hold) -> bool {
+        self.policy.confirm.adjacency == Adjacency::Strict && self.answered_after_speech(hold)
+    }
+
     /// When a yes may run: not before the grace is over, nor while there is any sign of sound.
     pub(crate) fn grace_over_at(&self) -> Option<Time> {
         let hold = self.gate.heard().filter(|hold| !hold.reverifying)?;
         let complete = self.answer_complete_at()?;
         let yes = CheckAnswer::Verdict { verdict: Verdict::Yes };
         let said_yes = hold.answer.check.as_ref().is_some_and(|check| check.answer.as_ref() == Some(&yes));
-        let stale = hold.asking.other_speech && self.policy.confirm.adjacency == Adjacency::Strict;
+        let stale = self.is_stale(hold);
         if (!said_yes && hold.answer.digit.is_none()) || stale {
             return None;
         }

@@ -261,7 +261,8 @@ impl Session {
             language: hold.language.clone(),
             heard,
             segments: self.segments.iter().map(segment_evidence).collect(),
-            agent_speech_after: hold.asking.other_speech,
+            agent_speech_after: self.answered_after_speech(hold)
+                || (!answered && hold.asking.other_speech.is_some()),
             answer: hold.answer.digit.map_or_else(|| self.words_of(hold), |(digit, _)| digit.to_string()),
             answer_onset: heard.filter(|_| answered).map(|h| (onset, onset.diff_micros(h.horizon))),
             check: hold.answer.check.as_ref().and_then(|check| check.answer.clone()),

@@ -40,8 +40,8 @@ pub(crate) struct Asking {
     pub(crate) finish: Option<(Time, LoopDelay, EvidenceClass)>,
     /// How much of it was lost to a held line, and since when the line is held.
     pub(crate) held: (Duration, Option<Time>),
-    /// The caller heard other agent speech after it.
-    pub(crate) other_speech: bool,
+    /// When the first other agent speech after it began.
+    pub(crate) other_speech: Option<Time>,
 }
 
 impl Asking {

@@ -75,17 +75,18 @@ impl Session {
         if self.gate.open().is_some_and(|hold| hold.asking.utterance == Some(id)) {
             self.on_question_started(at);
         } else if kind == UtteranceKind::Speech {
-            self.note_other_speech();
+            self.note_other_speech(at);
         }
     }
 
-    /// Agent speech that sounds after the question was heard, before any answer began, makes a yes stale (VC-57).
-    fn note_other_speech(&mut self) {
-        if let Some(hold) = self.gate.open_mut()
-            && hold.stage == Stage::Heard
-            && hold.answer.segments.is_empty()
+    /// Agent speech that sounds behind the question makes a yes that begins later stale (VC-57). Also while the end
+    /// of the question is still on its way to the ear: the caller hears the speech last.
+    fn note_other_speech(&mut self, at: Time) {
+        if let Some(hold) = self.gate.open_mut().filter(|hold| hold.stage != Stage::Waiting)
+            && hold.asking.began.is_some_and(|began| at >= began)
         {
-            hold.asking.other_speech = true;
+            let first = hold.asking.other_speech.map_or(at, |first| first.min(at));
+            hold.asking.other_speech = Some(first);
         }
     }
 

@@ -84,7 +84,9 @@ impl Session {
         let free = self.step.is_none() && !self.tools.running() && !self.gate.committing();
         let up =
             self.line.up && self.line.hung_up.is_none() && !self.line.ended && self.line.ending.is_none();
-        if self.turn.wanted && free && up {
+        // A caller's turn that is complete by now joins the same step: the model is not asked twice.
+        let turn_due = self.turn_complete_at().is_some_and(|at| at <= self.now);
+        if self.turn.wanted && free && up && !turn_due {
             self.start_step();
         }
     }
