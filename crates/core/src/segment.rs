@@ -229,6 +229,11 @@ impl Segments {
         self.list.iter().any(Segment::unresolved)
     }
 
+    /// When the words of the last segment became known, or that it had none.
+    pub(crate) fn last_resolved(&self) -> Option<Time> {
+        self.list.iter().filter_map(|s| s.resolved_at).max()
+    }
+
     /// The end of the last sound, or `None` if there was none.
     pub(crate) fn last_offset(&self) -> Option<Time> {
         self.list.iter().filter(|s| !s.echo).filter_map(|s| s.offset).max()

@@ -30,6 +30,7 @@ impl Session {
     /// Collects new answer segments and acts on a check that has answered.
     pub(crate) fn settle_answer(&mut self) {
         self.collect_answer();
+        self.void_key();
         self.refuse_unknown_answer();
         if self.answer_complete_at().is_some_and(|at| at <= self.now)
             && let Some((check, answer)) = self.usable_answer()
@@ -60,6 +61,18 @@ impl Session {
         }
     }
 
+    /// Words that go on after a key count more than the key: it may be taken back (row 28).
+    fn void_key(&mut self) {
+        let Some(hold) = self.gate.heard() else { return };
+        let Some((_, start)) = hold.answer.digit else { return };
+        let later = |s: &Segment| s.may_have_words() && s.offset.is_none_or(|offset| offset > start);
+        if self.answer_segments(hold).any(later)
+            && let Some(hold) = self.gate.open_mut()
+        {
+            (hold.answer.digit, hold.answer.reported) = (None, false);
+        }
+    }
+
     /// An answer with a part whose words never came is unclear: that part may have taken the rest back.
     fn refuse_unknown_answer(&mut self) {
         let Some(hold) = self.gate.heard().filter(|_| !self.segments.any_unresolved()) else { return };
@@ -82,13 +95,13 @@ impl Session {
     /// When the answer turn is complete; `None` while there is none, or while anything is unresolved.
     pub(crate) fn answer_complete_at(&self) -> Option<Time> {
         let hold = self.gate.heard()?;
-        if let Some((_, start)) = hold.answer.digit {
-            return Some(start);
-        }
         if self.segments.any_unresolved()
             || (self.line.hung_up.is_some() && !self.answered_before_hangup(hold))
         {
             return None;
+        }
+        if let Some((_, start)) = hold.answer.digit {
+            return Some(start.max(self.segments.last_resolved().unwrap_or(start)));
         }
         let with_words: Vec<&Segment> = self.answer_segments(hold).filter(|s| s.text().is_some()).collect();
         self.complete_at(&with_words)
