@@ -158,6 +158,13 @@ impl Mouth {
             .any(|u| u.overlaps(from, to))
     }
 
+    /// The conversation was cut: what was said after the cut has no item any more.
+    pub(crate) fn forget_items_from(&mut self, keep: usize) {
+        for utterance in &mut self.list {
+            utterance.item = utterance.item.filter(|item| *item < keep);
+        }
+    }
+
     /// A pause ended: whatever sounds was delayed by it.
     pub(crate) fn add_pause(&mut self, length: Duration) {
         for utterance in &mut self.list {

@@ -364,14 +364,18 @@ impl Session {
     }
 
     fn on_rewound(&mut self, items: u32) {
-        self.cancel_step();
-        self.silence_mouth();
+        self.interrupt();
         let keep = (items as usize).min(self.items.len());
         let stays = self.gate.heard().is_some_and(|hold| self.question_item(&hold.question) == Some(keep));
         if !stays {
             self.close_hold(DropReason::Rewound);
         }
         self.items.truncate(keep);
+        self.mouth.forget_items_from(keep);
+        // What was said since belongs to the part that is gone: it neither answers nor makes a turn.
+        for segment in self.segments.iter_mut() {
+            segment.taken = true;
+        }
         if let Some(hold) = self.gate.open_mut() {
             hold.answer = gate::Answer::default();
         }
