@@ -123,6 +123,8 @@ impl Session {
     pub(crate) fn on_question_started(&mut self, at: Time) {
         let Some(hold) = self.gate.open_mut() else { return };
         hold.asking.began = Some(at);
+        // Only what is lost of the question itself counts.
+        hold.asking.held = (Duration::ZERO, hold.asking.held.1.map(|since| since.max(at)));
         let report = Report::QuestionStarted {
             question: hold.id,
             tool: hold.tool.name.clone(),
@@ -142,7 +144,8 @@ impl Session {
         let now = self.now;
         let Some(hold) = self.gate.open_mut().filter(|hold| hold.stage == Stage::Asking) else { return };
         let still_held = hold.asking.held.1.map_or(Duration::ZERO, |since| now.since(since));
-        let lost = lost + hold.asking.held.0 + still_held;
+        hold.asking.held.0 += lost;
+        let lost = hold.asking.held.0 + still_held;
         let least = hold.terms.evidence.map_or(least, |own| own.min(least));
         hold.asking.finish = Some((last_audible, how.0, how.1));
         if lost > max_loss || how.1 > least || how.1 == EvidenceClass::Unproven {
@@ -186,6 +189,10 @@ impl Session {
         let horizon = end + delay.at_most;
         let blocked = self.segments.iter().any(|s| s.unresolved() && s.onset.earliest < horizon);
         if self.now < horizon || blocked {
+            return;
+        }
+        if hold.asking.lost_by(horizon) > self.policy.confirm.max_loss {
+            self.drop_unheard(DropReason::NotPlayed);
             return;
         }
         let report = Report::QuestionHeard {

@@ -38,13 +38,18 @@ pub(crate) struct Asking {
     pub(crate) began: Option<Time>,
     /// When its last audible sample left, the loop from there, and how this is known.
     pub(crate) finish: Option<(Time, LoopDelay, EvidenceClass)>,
-    /// How much of it was lost to a held line, and since when the line is held.
+    /// How much of it was lost, to a held line or on the way, and since when the line is held.
     pub(crate) held: (Duration, Option<Time>),
     /// When the first other agent speech after it began.
     pub(crate) other_speech: Option<Time>,
 }
 
 impl Asking {
+    /// How much of it never reached the ear, up to `until`.
+    pub(crate) fn lost_by(&self, until: Time) -> Duration {
+        self.held.0 + self.held.1.map_or(Duration::ZERO, |since| until.since(since))
+    }
+
     /// The horizon: an answer begins at or after this.
     pub(crate) fn horizon(&self) -> Option<Time> {
         self.finish.map(|(end, delay, _)| end + delay.at_most)
