@@ -54,7 +54,8 @@ impl Session {
     /// A call made by the program itself.
     pub(crate) fn on_asked(&mut self, call: CallId, outcome: Prepared) {
         let fresh = self.gate.hold.as_ref().is_none_or(|hold| hold.call != call);
-        if self.line.up && self.line.hung_up.is_none() && fresh && matches!(outcome, Prepared::Ask { .. }) {
+        let up = self.line.up && self.line.hung_up.is_none() && !self.line.ended;
+        if up && fresh && matches!(outcome, Prepared::Ask { .. }) {
             self.hold(call, outcome, None);
             if !self.gate.committing() {
                 self.ask_again();

@@ -443,6 +443,9 @@ impl Session {
     }
 
     pub(crate) fn on_digit(&mut self, digit: char, start: Time) {
+        if self.line.hung_up.is_some_and(|gone| start > gone) {
+            return;
+        }
         self.report(Report::Dtmf { digit });
         if self.policy.confirm.keypad && self.gate.open().is_some() {
             self.on_answer_key(digit, start);

@@ -43,7 +43,7 @@ impl Session {
 
     /// Ordinary speech.
     pub(crate) fn say(&mut self, text: String, language: String, generation: Option<GenerationId>) {
-        if text.trim().is_empty() || self.line.hung_up.is_some() {
+        if text.trim().is_empty() || self.line.hung_up.is_some() || self.line.ended {
             return;
         }
         let id = self.speak(text, language, UtteranceKind::Speech, generation);
