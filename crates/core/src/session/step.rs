@@ -94,7 +94,12 @@ impl Session {
     fn start_step(&mut self) {
         self.turn.wanted = false;
         if self.turn.steps >= MAX_STEPS {
-            self.apologise();
+            let waits = self.gate.open().is_some_and(|hold| hold.stage == Stage::Waiting);
+            if waits {
+                self.ask_again();
+            } else {
+                self.apologise();
+            }
             return;
         }
         self.turn.steps += 1;
