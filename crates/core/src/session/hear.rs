@@ -98,7 +98,8 @@ impl Session {
     }
 
     pub(crate) fn on_transcript(&mut self, transcript: Transcript) {
-        let covered = self.covered(&transcript);
+        let mut covered = self.covered(&transcript);
+        covered.sort_by_key(|id| self.segments.get(*id).map(|segment| segment.onset.earliest));
         let Some(&first) = covered.first() else { return };
         let words = transcript.text.trim();
         let real = transcript.phantom.is_none() && !words.is_empty();
