@@ -89,7 +89,10 @@ impl Session {
                 return;
             }
             self.put_hold(hold);
-            self.ask_again();
+            // A step on the tool's result is owed: the question comes behind its words.
+            if !self.turn.wanted {
+                self.ask_again();
+            }
         }
     }
 
