@@ -93,6 +93,15 @@ struct State {
     /// Samples that the echo detector has heard, and when the first of them sounded.
     echo_from: Option<Time>,
     open: Vec<Open>,
+    running: Option<Running>,
+}
+
+/// What recognition works at.
+#[derive(Debug)]
+struct Running {
+    segment: SegmentId,
+    partial: bool,
+    cancel: Cancel,
 }
 
 /// A segment whose words are still wanted.
@@ -129,6 +138,7 @@ pub fn ears(engines: EarEngines, events: Sender<Event>) -> (Ears, Listener) {
         echo: EchoDetector::new(),
         echo_from: None,
         open: Vec::new(),
+        running: None,
     };
     let shared = Arc::new(Shared { state: Mutex::new(state), words, judge, events });
     let worker = Arc::downgrade(&shared);
@@ -185,6 +195,10 @@ impl Ears {
             self.shared.judge(id, judged);
         } else if self.pauses == 0 && frame.end.since(state.open[at].last_partial) >= PARTIAL_EVERY {
             state.open[at].last_partial = frame.end;
+            if state.running.is_some() {
+                // It is behind already: these words come with the next partial, or with the final.
+                return;
+            }
             let sound = state.sound.slice(from, frame.end);
             drop(state);
             // A partial that finds the queue full is not worth waiting for.
@@ -235,6 +249,7 @@ impl Shared {
     }
 
     fn put(&self, job: Job) {
+        self.state().make_way(job.segment);
         // A final is never dropped: the queue is longer than the segments that can wait.
         if self.words.send(job).is_err() {
             tracing::error!("recognition has stopped");
@@ -258,11 +273,17 @@ impl Shared {
     }
 
     fn recognise(&self, stt: &Arc<dyn Transcribe>, job: &Job) {
-        let stale = |state: &State| !state.open.iter().any(|open| open.id == job.segment);
-        if stale(&self.state()) {
-            return;
+        let cancel = Cancel::new();
+        {
+            let mut state = self.state();
+            if !state.wants(job) {
+                return;
+            }
+            let (segment, partial) = (job.segment, job.partial);
+            state.running = Some(Running { segment, partial, cancel: cancel.clone() });
         }
-        let found = stt.transcribe(&job.sound, job.partial, &Cancel::new());
+        let found = stt.transcribe(&job.sound, job.partial, &cancel);
+        self.state().running = None;
         let found = match found {
             Ok(found) => found,
             Err(SttError::Cancelled) => return,
@@ -274,8 +295,9 @@ impl Shared {
         let mut state = self.state();
         let Some(open) = state.open.iter_mut().find(|open| open.id == job.segment) else { return };
         if job.partial {
+            let wanted = open.closed.is_none();
             drop(state);
-            if found.phantom.is_none() {
+            if wanted && found.phantom.is_none() {
                 self.send(Event::Partial { segment: job.segment, text: found.text });
             }
             return;
@@ -302,6 +324,23 @@ impl State {
         self.echo_from.get_or_insert(block.start);
         self.echo.played(block.played);
         self.echo.heard(block.raw);
+    }
+
+    /// Whether the result of this work would still be of use.
+    fn wants(&self, job: &Job) -> bool {
+        let Some(open) = self.open.iter().find(|open| open.id == job.segment) else { return false };
+        match open.closed {
+            Some(offset) => !job.partial && job.upto >= offset,
+            None if job.partial => open.last_partial == job.upto,
+            None => open.early.as_ref().is_some_and(|(upto, _)| *upto == job.upto),
+        }
+    }
+
+    /// A final comes: a partial would only hold it up, and an earlier final of its segment has less of the sound.
+    fn make_way(&self, segment: SegmentId) {
+        if let Some(running) = self.running.as_ref().filter(|r| r.partial || r.segment == segment) {
+            running.cancel.cancel();
+        }
     }
 
     /// Whether a segment is the agent's own voice coming back.

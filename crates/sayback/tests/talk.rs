@@ -106,7 +106,8 @@ fn hang_up(mut call: Call) {
 fn a_yes_after_the_question_runs_the_tool() {
     on_devices("a_yes_after_the_question_runs_the_tool", |rig| {
         let question = Question::new();
-        let then = [json!({"verdict": "yes"}), json!({"say": "It is booked."})];
+        let goodbye = json!({"say": "It is booked. Goodbye.", "call": {"tool": "end_call", "input": {}}});
+        let then = [json!({"verdict": "yes"}), goodbye];
         let (mut call, mut phone, started) = asked(rig, &then);
         let heard = call.until("question.heard");
         let horizon = call.at(&heard["latest_ms"]);
@@ -117,7 +118,12 @@ fn a_yes_after_the_question_runs_the_tool() {
         assert!(ran["confirmed_by"].as_str().unwrap().to_lowercase().contains("yes"), "{}", call.story());
         assert_eq!(ran["input"]["start"], "2026-12-03T15:00");
         call.until("tool.finished");
-        call.until("agent.heard");
+        // The agent says goodbye and hangs up.
+        let status = call.ended();
+        assert!(status.success(), "{status}\n{}", call.story());
+        assert_eq!(call.all("call.ended")[0]["reason"], "agent", "{}", call.story());
+        let goodbye = call.all("agent.heard").last().cloned().unwrap();
+        assert!(goodbye["text"].as_str().unwrap().ends_with("Goodbye.") && goodbye["complete"] == true);
 
         // The log against the sound: where the question ended, and where the yes began.
         let real_end = question.found(&phone, started) + question.length;
@@ -137,7 +143,6 @@ fn a_yes_after_the_question_runs_the_tool() {
             call.story()
         );
         assert!(yes > real_end && onset > horizon);
-        hang_up(call);
     });
 }
 
@@ -191,4 +196,31 @@ fn a_yes_that_begins_before_the_end_of_the_question_runs_nothing() {
         assert!(words.iter().any(heard), "the yes was heard, and did not count\n{}", call.story());
         hang_up(call);
     });
+}
+
+#[test]
+fn a_device_that_is_not_there_is_said_in_one_line() {
+    inside("a_device_that_is_not_there_is_said_in_one_line", |_| {
+        let agent = support::repository().join("configs/clinic.toml");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sayback"));
+        let output = command.arg("talk").arg(agent).args(["--input", "gramophone"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("no input device \"gramophone\"") && said.contains("microphone"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    });
+}
+
+#[test]
+fn without_sound_devices_there_is_one_line_and_no_noise() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sayback"));
+    // No sound server answers here; a machine with a sound card has devices all the same.
+    for name in ["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"] {
+        command.env(name, nowhere.path());
+    }
+    command.env("PULSE_SERVER", format!("unix:{}/none", nowhere.path().display()));
+    let output = command.arg("devices").output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }

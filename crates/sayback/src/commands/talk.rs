@@ -14,11 +14,12 @@ use sayback_runtime::ears::{EarEngines, Ears, Heard, Listener, ears};
 use sayback_runtime::line::Line;
 use sayback_runtime::voice::{Player, Voice};
 use sayback_transports::mic::{
-    CalibrationFile, CallClock, DeviceChoice, EchoMode, LineEvent, LineFact, MicError, MicLine, MicOptions,
+    CalibrationFile, CallClock, DeviceChoice, Direction, EchoMode, LineEvent, LineFact, MicError, MicLine,
+    MicOptions, chosen,
 };
 use serde_json::Value;
 
-use crate::engines::{Grounding, Waits, llm, load_agent, sound};
+use crate::engines::{Grounding, Waits, load_agent, sound, warmed_llm};
 use crate::exit::{Stop, unwritable};
 
 #[derive(Debug, ClapArgs)]
@@ -108,28 +109,17 @@ pub(crate) fn calibrate(args: &DeviceArgs) -> Result<u8, Stop> {
 
 /// The names of the devices that these options open.
 fn names(options: &MicOptions) -> Result<(String, String), Stop> {
-    let copy = MicOptions {
-        input: options.input.clone(),
-        output: options.output.clone(),
-        calibration: None,
-        echo: EchoMode::None,
-    };
-    let (line, _facts) = MicLine::open(copy, call_clock(Clock::start())).map_err(missing)?;
-    let (input, output) = line.devices();
-    Ok((input.to_owned(), output.to_owned()))
+    let input = chosen(&options.input, Direction::Input).map_err(missing)?;
+    let output = chosen(&options.output, Direction::Output).map_err(missing)?;
+    Ok((input, output))
 }
 
 fn call_clock(clock: Clock) -> CallClock {
     Arc::new(move || clock.now())
 }
 
-pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
-    let mut file = load_agent(&args.agent)?;
-    let engines = sound(&file)?;
-    file.agent.policy.turn.judged = engines.end_of_turn.is_some();
-    let waits = Waits::new()?;
-    let model = waits.runtime().block_on(llm(&file.llm, args.script.as_deref()))?;
-    let clock = Clock::start();
+/// Which devices, with what was measured of them.
+fn options(args: &Args) -> Result<MicOptions, Stop> {
     let mut options = MicOptions {
         input: choice(&args.devices.input),
         output: choice(&args.devices.output),
@@ -142,51 +132,65 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     };
     let (input, output) = names(&options)?;
     options.calibration = CalibrationFile::read(&calibration_path()).map_err(missing)?.get(&input, &output);
-    let (line, facts) = MicLine::open(options, call_clock(clock)).map_err(missing)?;
-    let mic = Arc::new(line);
+    Ok(options)
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
+    let mut file = load_agent(&args.agent)?;
+    // Before the models are loaded, which takes a while: a device that is missing is said at once.
+    let options = options(args)?;
+    let engines = sound(&file)?;
+    file.agent.policy.turn.judged = engines.end_of_turn.is_some();
+    let waits = Waits::new()?;
+    let model = warmed_llm(&waits, &file, args.script.as_deref())?;
     let log = match &args.events {
         Some(path) => Some(std::fs::File::create(path).map_err(|error| unwritable(path, &error))?),
         None => None,
     };
-    let id = format!("talk-{}-{}", unix_seconds(), std::process::id());
+    let clock = Clock::start();
+    let (line, facts) = MicLine::open(options, call_clock(clock)).map_err(missing)?;
+    let (input, output) = line.devices();
     eprintln!("{}: microphone {input}, speaker {output}. Ctrl-C hangs up.", file.agent.name);
-    let start = CallStart {
-        transport: "local".to_owned(),
-        call: id.clone(),
-        language: file.agent.language.clone(),
-        greeting: file.agent.greeting.clone(),
-        chat: false,
-    };
-    let screen = screen(&file);
+    let mic = Arc::new(line);
     let voice = Voice::new(Arc::clone(&engines.tts), Arc::new(MicPlayer(Arc::clone(&mic))));
-    let talk = TalkLine { mic, voice, ears: None, status: Status::new() };
+    let screen = screen(&file);
     let parts = Parts {
         agent: Arc::new(file.agent),
         llm: model,
         screen,
-        line: Box::new(talk),
+        line: Box::new(TalkLine { mic, voice, ears: None, status: Status::new() }),
         observers: log.map(|file| Box::new(Log(file)) as Box<dyn Observer>).into_iter().collect(),
-        call: id,
+        call: format!("talk-{}-{}", unix_seconds(), std::process::id()),
         clock,
     };
     let ear_engines = EarEngines { vad: (engines.vad)(), stt: engines.stt, end_of_turn: engines.end_of_turn };
-    waits.runtime().block_on(async move {
-        let (mut driver, sender) = Driver::new(parts);
-        let (ear, listener) = ears(ear_engines, sender.clone());
-        driver.listen(listener);
-        let hear = sender.clone();
-        std::thread::spawn(move || take_facts(facts, ear, &hear));
-        let hang_up = sender.clone();
-        tokio::spawn(async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                let _ = hang_up.send(Event::HungUp).await;
-            }
-        });
-        let _ = sender.send(Event::CallStarted(start)).await;
-        driver.run().await;
-    });
+    waits.runtime().block_on(hold(parts, ear_engines, facts));
     out!("The call is over.");
     Ok(0)
+}
+
+/// Holds the call to its end.
+async fn hold(parts: Parts, engines: EarEngines, facts: tokio::sync::mpsc::Receiver<LineFact>) {
+    let start = CallStart {
+        transport: "local".to_owned(),
+        call: parts.call.clone(),
+        language: parts.agent.language.clone(),
+        greeting: parts.agent.greeting.clone(),
+        chat: false,
+    };
+    let (mut driver, sender) = Driver::new(parts);
+    let (ear, listener) = ears(engines, sender.clone());
+    driver.listen(listener);
+    let hear = sender.clone();
+    std::thread::spawn(move || take_facts(facts, ear, &hear));
+    let hang_up = sender.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            let _ = hang_up.send(Event::HungUp).await;
+        }
+    });
+    let _ = sender.send(Event::CallStarted(start)).await;
+    driver.run().await;
 }
 
 fn screen(file: &AgentFile) -> Option<Arc<dyn Screen>> {
@@ -225,7 +229,9 @@ fn take_facts(
 
 fn on_device(event: LineEvent, ear: &mut Ears) {
     match event {
-        LineEvent::InputLost { message } | LineEvent::OutputLost { message } => eprintln!("\nsayback: {message}"),
+        LineEvent::InputLost { message } | LineEvent::OutputLost { message } => {
+            eprintln!("\nsayback: {message}")
+        }
         LineEvent::InputBack { device } => eprintln!("\nsayback: listening on {device} again"),
         LineEvent::OutputBack { device } => eprintln!("\nsayback: speaking on {device} again"),
         LineEvent::Censored { from, to } => ear.lost(from, to),
@@ -323,7 +329,9 @@ impl Status {
         let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
         let shown = match line["event"].as_str() {
             Some("caller.turn") => format!("you    {}", text("text")),
-            Some("agent.heard") => format!("agent  {}{}", text("text"), if line["complete"] == true { "" } else { " …" }),
+            Some("agent.heard") => {
+                format!("agent  {}{}", text("text"), if line["complete"] == true { "" } else { " …" })
+            }
             Some("question.heard") => "       (the question has been heard; it is open)".to_owned(),
             Some("question.dropped") => format!("       (the question was dropped: {})", text("reason")),
             Some("tool.started") => match line["confirmed_by"].as_str() {
@@ -368,7 +376,7 @@ struct Log(std::fs::File);
 
 impl Observer for Log {
     fn on_event(&mut self, line: &Value) {
-        // A log that cannot be written does not end the call.
-        let _ = writeln!(self.0, "{line}");
+        // In one piece: whoever reads along finds whole lines. A log that cannot be written does not end the call.
+        let _ = self.0.write_all(format!("{line}\n").as_bytes());
     }
 }

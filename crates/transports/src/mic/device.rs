@@ -4,6 +4,7 @@ use cpal::traits::{DeviceTrait, HostTrait};
 use cpal::{BufferSize, SampleFormat, StreamConfig, SupportedBufferSize, SupportedStreamConfigRange};
 
 use super::error::MicError;
+use super::hush::Hush;
 
 /// Which way sound goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,17 +69,23 @@ pub(crate) struct Chosen {
 /// The rate that sound cards run at, so that nobody else has to convert.
 const USUAL_RATE: u32 = 48_000;
 
+/// Names of ALSA that are neither microphone nor speaker: its converters, the null device, and ways to servers that
+/// answer under other names too. They can be chosen; nobody is to choose among them.
+const NO_DEVICES: [&str; 9] =
+    ["null", "lavrate", "samplerate", "speexrate", "speex", "upmix", "vdownmix", "oss", "jack"];
+
 /// All devices, microphones first. Opens each for a moment; one that cannot be opened says why.
 ///
 /// # Errors
 /// If there is no sound system.
 pub fn devices() -> Result<Vec<DeviceInfo>, MicError> {
+    let _quiet = Hush::new();
     let host = host()?;
     let mut found = Vec::new();
     for direction in [Direction::Input, Direction::Output] {
         let default = default_device(&host, direction).and_then(|device| device_name(&device));
         for device in candidates(&host, direction)? {
-            if let Some(name) = device_name(&device) {
+            if let Some(name) = device_name(&device).filter(|name| !NO_DEVICES.contains(&name.as_str())) {
                 found.push(describe(&device, name, direction, default.as_deref()));
             }
         }
@@ -86,8 +93,17 @@ pub fn devices() -> Result<Vec<DeviceInfo>, MicError> {
     Ok(found)
 }
 
+/// The name of the device that a choice comes to.
+///
+/// # Errors
+/// If there is no such device, or none of its formats will do.
+pub fn chosen(choice: &DeviceChoice, direction: Direction) -> Result<String, MicError> {
+    choose(choice, direction).map(|found| found.name)
+}
+
 /// Finds a device and a format of it.
 pub(crate) fn choose(choice: &DeviceChoice, direction: Direction) -> Result<Chosen, MicError> {
+    let _quiet = Hush::new();
     let host = host()?;
     let device = match &choice.name {
         Some(name) => find(&host, name, direction)?,

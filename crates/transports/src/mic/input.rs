@@ -15,6 +15,7 @@ use sayback_media::resample::Resampler;
 use super::device::{Chosen, DeviceChoice, Direction, choose};
 use super::echo::{Cursor, EchoMode, EchoPath};
 use super::error::MicError;
+use super::hush::Hush;
 use super::line::{Block, LineEvent, LineFact, Outbox, STEP, Watch};
 use super::stamp::{CallClock, Offset, SampleClock};
 use super::{BLOCK, INPUT_RATE};
@@ -335,6 +336,7 @@ impl Listener {
     }
 
     fn open_device(&mut self, choice: &DeviceChoice) -> Result<String, MicError> {
+        let _quiet = Hush::new();
         let chosen = choose(choice, Direction::Input)?;
         let rate = chosen.config.sample_rate;
         let (sample_in, sample_out) = RingBuffer::new(rate as usize);

@@ -20,6 +20,7 @@ mod calibrate;
 mod device;
 mod echo;
 mod error;
+mod hush;
 mod input;
 mod line;
 mod output;
@@ -28,7 +29,7 @@ mod stamp;
 mod utterance;
 
 pub use calibrate::{Calibration, CalibrationFile, calibrate};
-pub use device::{DeviceChoice, DeviceInfo, Direction, devices};
+pub use device::{DeviceChoice, DeviceInfo, Direction, chosen, devices};
 pub use echo::EchoMode;
 pub use error::MicError;
 pub use line::{Block, LineEvent, LineFact, MicLine, MicOptions};

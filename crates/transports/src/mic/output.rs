@@ -14,6 +14,7 @@ use sayback_core::{LoopDelay, Time};
 use super::device::{Chosen, DeviceChoice, Direction, choose};
 use super::echo::{EchoPath, Reference};
 use super::error::MicError;
+use super::hush::Hush;
 use super::line::{LineEvent, LineFact, Outbox, STEP, Watch};
 use super::playout::{Handed, Playout};
 use super::stamp::{CallClock, Offset};
@@ -297,6 +298,7 @@ impl Feeder {
     }
 
     fn open_device(&mut self, choice: &DeviceChoice) -> Result<String, MicError> {
+        let _quiet = Hush::new();
         let chosen = choose(choice, Direction::Output)?;
         let rate = chosen.config.sample_rate;
         let (sample_in, sample_out) = RingBuffer::new(rate as usize);
