@@ -332,6 +332,7 @@ impl Session {
             return;
         }
         if let Some(call) = self.line.transfer.take() {
+            self.close_hold(DropReason::Cancelled);
             self.tools.transferring(&call, self.now);
             self.command(Command::Transfer { call: call.id, input: call.input });
         } else if self.line.ending.is_some() && self.tools.idle() && !self.gate.committing() {

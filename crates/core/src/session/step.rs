@@ -82,8 +82,8 @@ impl Session {
             self.complete_step();
         }
         let free = self.step.is_none() && !self.tools.running() && !self.gate.committing();
-        let up =
-            self.line.up && self.line.hung_up.is_none() && !self.line.ended && self.line.ending.is_none();
+        let leaving = self.line.ended || self.line.ending.is_some() || self.line.transfer.is_some();
+        let up = self.line.up && self.line.hung_up.is_none() && !leaving;
         // A caller's turn that is complete by now joins the same step: the model is not asked twice.
         let turn_due = self.turn_complete_at().is_some_and(|at| at <= self.now);
         if self.turn.wanted && free && up && !turn_due {
