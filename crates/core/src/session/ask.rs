@@ -27,6 +27,9 @@ impl Session {
         let Prepared::Ask { tool, input, question, language, terms } = ask else { return };
         let braked =
             self.gate.misses_mut(&tool.name, &input.hash).is_some_and(|m| m.by_speech >= BRAKE_AFTER);
+        if let Some(step) = self.step.as_mut() {
+            step.note_question();
+        }
         self.ids.hold += 1;
         let hold = Hold {
             id: HoldId(self.ids.hold),

@@ -33,6 +33,8 @@ pub(crate) struct Step {
     ending: Option<ToolCall>,
     transfer: Option<ToolCall>,
     finished: bool,
+    /// A question came up while it ran, its own or the program's.
+    asks: bool,
     last_event: Time,
 }
 
@@ -56,8 +58,13 @@ impl Step {
             ending: None,
             transfer: None,
             finished: false,
+            asks: false,
             last_event: now,
         }
+    }
+
+    pub(crate) fn note_question(&mut self) {
+        self.asks = true;
     }
 
     fn closed(&self) -> bool {
@@ -213,20 +220,27 @@ impl Session {
     }
 
     /// A step that asks: all but the last sentence before the call, then the question; it never hangs up.
-    fn complete_asking_step(&mut self, step: Step, before: usize) {
+    fn complete_asking_step(&mut self, mut step: Step, before: usize) {
         let keep = before.saturating_sub(1).saturating_sub(step.released);
+        self.refuse_leaving(&mut step);
         for sentence in step.kept.into_iter().take(keep) {
             self.say_step(sentence, step.generation);
-        }
-        for call in step.ending.into_iter().chain(step.transfer) {
-            let refusal = "Refused: the caller is being asked a question; the call goes on.";
-            self.set_result(&call.id, refusal);
-            self.report(Report::ModelTold { text: refusal.to_string() });
         }
         self.ask_again();
     }
 
-    fn complete_plain_step(&mut self, step: Step) {
+    fn refuse_leaving(&mut self, step: &mut Step) {
+        for call in step.ending.take().into_iter().chain(step.transfer.take()) {
+            let refusal = "Refused: the caller is being asked a question; the call goes on.";
+            self.set_result(&call.id, refusal);
+            self.report(Report::ModelTold { text: refusal.to_string() });
+        }
+    }
+
+    fn complete_plain_step(&mut self, mut step: Step) {
+        if step.asks && self.gate.open().is_some() {
+            self.refuse_leaving(&mut step);
+        }
         let silent = step.released == 0 && step.kept.is_empty();
         for sentence in step.kept {
             self.say_step(sentence, step.generation);
