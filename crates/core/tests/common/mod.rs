@@ -14,11 +14,14 @@
 //! ```
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod monitor;
+pub(crate) mod world;
+
 use std::time::Duration;
 
 use sayback_core::*;
 
-pub fn ms(text: &str) -> Time {
+pub(crate) fn ms(text: &str) -> Time {
     Time::from_millis(text.parse().unwrap_or_else(|_| panic!("not a time: {text}")))
 }
 
@@ -28,16 +31,16 @@ fn number(text: &str) -> u32 {
         .unwrap_or_else(|_| panic!("not an id: {text}"))
 }
 
-pub fn frozen(json: &str) -> Frozen {
+pub(crate) fn frozen(json: &str) -> Frozen {
     Frozen { json: json.to_owned(), hash: format!("sha256:{json}") }
 }
 
-pub fn tool(name: &str) -> ToolRef {
+pub(crate) fn tool(name: &str) -> ToolRef {
     ToolRef { skill: "desk".to_owned(), name: name.to_owned(), definition: "sha256:1".to_owned() }
 }
 
 /// The call id of the model's call; the tool's name is remembered by the script as `c1=book`.
-pub fn ask(tool_name: &str, question: &str) -> Prepared {
+pub(crate) fn ask(tool_name: &str, question: &str) -> Prepared {
     Prepared::Ask {
         tool: tool(tool_name),
         input: frozen("{\"n\":1}"),
@@ -48,7 +51,7 @@ pub fn ask(tool_name: &str, question: &str) -> Prepared {
 }
 
 /// One line to one event at its time.
-pub fn parse(line: &str) -> (Time, Event) {
+pub(crate) fn parse(line: &str) -> (Time, Event) {
     let mut words = line.split_whitespace();
     let at = ms(words.next().unwrap_or_default());
     let verb = words.next().unwrap_or_default();
@@ -155,7 +158,7 @@ pub fn parse(line: &str) -> (Time, Event) {
     (at, event)
 }
 
-pub fn script(text: &str) -> Vec<(Time, Event)> {
+pub(crate) fn script(text: &str) -> Vec<(Time, Event)> {
     text.lines()
         .map(|line| line.split('#').next().unwrap_or_default().trim())
         .filter(|line| !line.is_empty())
@@ -164,7 +167,7 @@ pub fn script(text: &str) -> Vec<(Time, Event)> {
 }
 
 /// One output as a line: `4000 question.heard h_01`, `4000 ! speak u_02 Shall I book?`.
-pub fn show(output: &Output) -> String {
+pub(crate) fn show(output: &Output) -> String {
     let at = output.at.as_micros() / 1_000;
     let what = match &output.command {
         Command::Report(report) => {
@@ -192,7 +195,7 @@ fn plain(value: &serde_json::Value) -> String {
 }
 
 /// Runs a script to its end and then `tail` longer; every output as a line.
-pub fn run(policy: &Policy, events: &[(Time, Event)], tail: Duration) -> Vec<String> {
+pub(crate) fn run(policy: &Policy, events: &[(Time, Event)], tail: Duration) -> Vec<String> {
     let mut session = Session::new(policy.clone());
     let mut lines = Vec::new();
     let mut end = Time::ZERO;
@@ -206,14 +209,14 @@ pub fn run(policy: &Policy, events: &[(Time, Event)], tail: Duration) -> Vec<Str
     lines
 }
 
-pub fn drain(session: &mut Session, lines: &mut Vec<String>) {
+pub(crate) fn drain(session: &mut Session, lines: &mut Vec<String>) {
     while let Some(output) = session.poll_output() {
         lines.push(show(&output));
     }
 }
 
 /// The same with empty ticks every few milliseconds.
-pub fn run_with_ticks(
+pub(crate) fn run_with_ticks(
     policy: &Policy,
     events: &[(Time, Event)],
     tail: Duration,
@@ -247,7 +250,7 @@ pub fn run_with_ticks(
 /// Runs the script with and without ticks; the expected lines must come in this order (prefixes), and no line may
 /// begin (after its time) with one of the `never` lines, which start with `-`.
 #[track_caller]
-pub fn check(policy: &Policy, text: &str, expect: &str) {
+pub(crate) fn check(policy: &Policy, text: &str, expect: &str) {
     let events = script(text);
     let lines = run(policy, &events, Duration::from_secs(3));
     for step in [1, 7, 10] {
