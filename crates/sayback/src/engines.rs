@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use sayback_agentfile::{AgentFile, LlmProvider, LlmSettings};
-use sayback_core::ToolCall;
+use sayback_core::{CheckId, CheckRequest, HoldId, Session, ToolCall};
 use sayback_media::{Earshot, EndOfTurn, Silero, SileroModel, SpeechProbability};
 use sayback_providers::grounding::ungrounded;
 use sayback_providers::local_llm::{LocalLlm, LocalLlmConfig};
@@ -17,10 +18,12 @@ use sayback_providers::whisper::{Whisper, WhisperOptions};
 use sayback_replay::engines::{BlockOn, NewVad, SoundEngines};
 use sayback_runtime::agent::Agent;
 use sayback_runtime::driver::Screen;
-use sayback_runtime::llm::Llm;
+use sayback_runtime::llm::{Llm, LlmRequest};
 use sayback_runtime::prepare;
+use sayback_runtime::prompt::{check_request, step_request};
 
 use crate::exit::Stop;
+use crate::tuned::{Tuned, fit_limits};
 
 /// Waits on the binary's own executor.
 #[derive(Debug)]
@@ -49,7 +52,9 @@ impl BlockOn for Waits {
 
 /// Reads an agent file; every fault in it is in the message.
 pub(crate) fn load_agent(path: &Path) -> Result<AgentFile, Stop> {
-    sayback_agentfile::load(path).map_err(Stop::unusable)
+    let mut file = sayback_agentfile::load(path).map_err(Stop::unusable)?;
+    fit_limits(&mut file);
+    Ok(file)
 }
 
 fn manifest() -> Result<Manifest, Stop> {
@@ -70,6 +75,43 @@ pub(crate) fn model_path(name: &str) -> Result<PathBuf, Stop> {
 
 /// The agent's own language model.
 pub(crate) async fn llm(settings: &LlmSettings, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
+    let model = bare_llm(settings, script).await?;
+    Ok(Arc::new(Tuned::new(model, settings)))
+}
+
+/// The agent's own model, which reads the prompts that every request of a call begins with while the call starts.
+pub(crate) fn warmed_llm(waits: &Waits, file: &AgentFile, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
+    waits.runtime().block_on(async {
+        let model = llm(&file.llm, script).await?;
+        let requests = first_requests(&file.agent);
+        let warming = Arc::clone(&model);
+        tokio::spawn(async move {
+            for request in requests {
+                if let Err(error) = warming.warm(request).await {
+                    tracing::warn!("the model could not be warmed: {error}");
+                }
+            }
+        });
+        Ok(model)
+    })
+}
+
+/// A step and a check as a call's first ones will begin.
+fn first_requests(agent: &Agent) -> [LlmRequest; 2] {
+    let session = Session::new(agent.policy.clone());
+    let check = CheckRequest {
+        check: CheckId(0),
+        hold: HoldId(0),
+        question: String::new(),
+        words: String::new(),
+        language: agent.language.clone(),
+        input: String::new(),
+        limit: Duration::from_secs(90),
+    };
+    [step_request(agent, &session, &sayback_runtime::clock::today()), check_request(&check)]
+}
+
+async fn bare_llm(settings: &LlmSettings, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
     match settings.provider {
         LlmProvider::OpenAi => open_ai(settings),
         LlmProvider::Local => {

@@ -10,6 +10,7 @@ mod out;
 mod commands;
 mod engines;
 mod exit;
+mod tuned;
 
 use exit::Stop;
 

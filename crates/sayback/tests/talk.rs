@@ -30,7 +30,11 @@ struct Question {
 
 impl Question {
     fn new() -> Self {
-        let (rate, samples) = spoken(QUESTION);
+        Self::of(QUESTION)
+    }
+
+    fn of(text: &str) -> Self {
+        let (rate, samples) = spoken(text);
         let mut tracker = AudibleTracker::new(rate, false);
         let mut sound = Vec::new();
         pcm::extend_f32(&mut sound, &samples);
@@ -46,7 +50,7 @@ impl Question {
         pcm::extend_f32(&mut sound, &self.samples);
         let sound = resample::resample(&sound, self.rate, 16_000).unwrap();
         // A second of it is enough, from where it has surely begun.
-        let (skipped, pattern) = (8_000, &sound[8_000..24_000]);
+        let (skipped, pattern) = (8_000, &sound[8_000..sound.len().min(24_000)]);
         let from = about + Duration::from_millis(400);
         let (start, heard) = phone.recording(from, from + Duration::from_millis(1_300));
         let likeness = |window: &[f32]| -> f32 {
@@ -126,9 +130,19 @@ fn a_yes_after_the_question_runs_the_tool() {
         assert!(goodbye["text"].as_str().unwrap().ends_with("Goodbye.") && goodbye["complete"] == true);
 
         // The log against the sound: where the question ended, and where the yes began.
-        let real_end = question.found(&phone, started) + question.length;
+        let real_start = question.found(&phone, started);
+        println!("start, stated minus real: {:.1} ms", millis(started, real_start));
+        let real_end = real_start + question.length;
         let stated_end = call.at(&heard["earliest_ms"]) - AFTERGLOW;
         println!("end of the question, stated minus real: {:.1} ms", millis(stated_end, real_end));
+        for (id, text) in [("u_01", "Clinic desk, how can I help?"), ("u_03", "It is booked.")] {
+            let q = Question::of(text);
+            let st = call.all("agent.started").into_iter().find(|e| e["utterance"] == id).unwrap();
+            let en = call.all("agent.heard").into_iter().find(|e| e["utterance"] == id).unwrap();
+            let st = call.at(&st["t_ms"]);
+            let real = q.found(&phone, st);
+            println!("{id}: {:.1} {:.1}", millis(st, real), millis(call.at(&en["earliest_ms"]) - AFTERGLOW, real + q.length));
+        }
         assert!(millis(stated_end, real_end).abs() <= 20.0, "{}", call.story());
         let onset = call.at(&checked["onset_ms"]);
         println!(

@@ -12,7 +12,7 @@ use sayback_runtime::line::Line;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
-use crate::engines::{Grounding, Waits, llm, load_agent};
+use crate::engines::{Grounding, Waits, load_agent, warmed_llm};
 use crate::exit::{Stop, unwritable};
 
 #[derive(Debug, ClapArgs)]
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         Some(id) => Some((id.clone(), super::stored::load(&store, id)?)),
         None => None,
     };
-    let model = waits.runtime().block_on(llm(&file.llm, args.script.as_deref()))?;
+    let model = warmed_llm(&waits, &file, args.script.as_deref())?;
     let log = match &args.events {
         Some(path) => Some(std::fs::File::create(path).map_err(|error| unwritable(path, &error))?),
         None => None,
@@ -227,7 +227,11 @@ impl Line for ChatLine {
                 let by = line["confirmed_by"].as_str().map(|by| format!(" (confirmed by {by:?})")).unwrap_or_default();
                 out!("  [{} {}{by}]", line["tool"].as_str().unwrap_or_default(), line["input"]);
             }
-            Some("caller.words") => self.view.change(|state| state.taken += 1),
+            // Whether it is idle after this message is for the next look at the session to say.
+            Some("caller.words") => self.view.change(|state| {
+                state.taken += 1;
+                state.idle = false;
+            }),
             Some("question.dropped") => out!("  [question dropped: {}]", line["reason"].as_str().unwrap_or_default()),
             Some("model.failed") => {
                 eprintln!("sayback: {}", line["error"].as_str().unwrap_or_default());
