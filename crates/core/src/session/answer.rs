@@ -401,6 +401,8 @@ impl Session {
             self.close_hold(DropReason::Hangup);
         } else if self.policy.confirm.after_hangup == AfterHangup::Drop {
             self.close_hold_as(DropReason::Hangup, "answered_then_hung_up");
+        } else {
+            self.record_open("answered_then_hung_up");
         }
     }
 

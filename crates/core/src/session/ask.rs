@@ -261,6 +261,13 @@ impl Session {
         }
     }
 
+    /// Records how the open hold stands.
+    pub(crate) fn record_open(&mut self, outcome: &str) {
+        if let Some(record) = self.gate.open().map(|hold| self.record(hold, outcome)) {
+            self.command(Command::Record(record));
+        }
+    }
+
     fn record(&self, hold: &Hold, outcome: &str) -> EvidenceRecord {
         let heard = hold.asking.began.zip(hold.asking.finish).map(|(began, (ended, delay, evidence))| {
             HeardEvidence { began, ended, delay, horizon: ended + delay.at_most, evidence }

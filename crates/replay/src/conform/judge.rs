@@ -122,8 +122,11 @@ pub(super) fn judge(case: &TimingCase, seen: &Seen, session: &Session) -> Vec<Mi
     judge.same("check_words", expect.check_words.as_ref(), &seen.checks.last().cloned());
     judge.same("tool_runs", expect.tool_runs.as_ref(), &seen.runs);
     judge.same("evidence_words", expect.evidence_words.as_ref(), &seen.confirmed_by);
-    let outcome = seen.records.last().map(|record| record.outcome.clone());
-    judge.same("evidence", expect.evidence.as_ref(), &outcome);
+    // A run after a hang-up leaves two records: that the caller had answered, and how the run ended.
+    let outcomes: Vec<&str> = seen.records.iter().map(|record| record.outcome.as_str()).collect();
+    let wanted = expect.evidence.as_ref().and_then(Option::as_deref);
+    let outcome = wanted.filter(|wanted| outcomes.contains(wanted)).or(outcomes.last().copied());
+    judge.same("evidence", expect.evidence.as_ref(), &outcome.map(str::to_owned));
     let horizon = seen.horizon.or(session.horizon()).map(unshifted);
     judge.same("horizon", expect.horizon.as_ref(), &horizon);
     let onset = seen.onset_ms.map(|ms| Time::from_micros((ms * 1_000.0).round() as u64));
