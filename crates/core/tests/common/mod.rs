@@ -10,6 +10,9 @@
 //! 1000 began u1                 an utterance sounds; `sized u1 0..3000`, `over u1 4000 [+loop]`, `cleared u1 700`
 //! 5900 check c1 yes             the check's answer; `check c1 fail timeout`, `check c1 veto negation`
 //! 6000 ran c1 Booked.           a tool is done; `failed c1 why`
+//! 7000 judge 2 30              the end-of-turn model is 30 percent sure after segment 2
+//! 7000 asked p1 book Shall I?, speak Hello., close    the program asks, says, ends the call
+//! 7000 redefined book           the tool has another definition
 //! 7000 digit 1, hangup, hold, resume, message yes, tick, tools book find, echo 1, rewind 3
 //! ```
 #![allow(dead_code, reason = "each test file uses its own part")]
@@ -50,112 +53,182 @@ pub(crate) fn ask(tool_name: &str, question: &str) -> Prepared {
     }
 }
 
+/// One line, cut up: its time, its verb and what follows.
+struct Line<'a> {
+    at: Time,
+    verb: &'a str,
+    rest: Vec<&'a str>,
+}
+
+impl Line<'_> {
+    fn arg(&self, index: usize) -> &str {
+        self.rest.get(index).copied().unwrap_or_default()
+    }
+
+    fn tail(&self, from: usize) -> String {
+        self.rest.get(from..).unwrap_or_default().join(" ")
+    }
+
+    fn call(&self, index: usize) -> CallId {
+        CallId(self.arg(index).to_owned())
+    }
+
+    fn segment(&self) -> SegmentId {
+        SegmentId(number(self.arg(0)))
+    }
+
+    fn utterance(&self) -> UtteranceId {
+        UtteranceId(number(self.arg(0)))
+    }
+
+    fn generation(&self) -> GenerationId {
+        GenerationId(number(self.arg(0)))
+    }
+}
+
 /// One line to one event at its time.
 pub(crate) fn parse(line: &str) -> (Time, Event) {
     let mut words = line.split_whitespace();
     let at = ms(words.next().unwrap_or_default());
     let verb = words.next().unwrap_or_default();
-    let rest: Vec<&str> = words.collect();
-    let arg = |i: usize| rest.get(i).copied().unwrap_or_default();
-    let tail = |i: usize| rest.get(i..).unwrap_or_default().join(" ");
-    let call = |i: usize| CallId(arg(i).to_owned());
-    let generation = GenerationId(if arg(0).starts_with('g') { number(arg(0)) } else { 0 });
-    let event = match verb {
-        "start" | "chat" => Event::CallStarted(CallStart {
-            transport: if verb == "chat" { "chat" } else { "local" }.to_owned(),
-            call: "call".to_owned(),
-            language: "en".to_owned(),
-            greeting: Some(tail(0)).filter(|t| !t.is_empty()),
-            chat: verb == "chat",
-        }),
+    let cut = Line { at, verb, rest: words.collect() };
+    let event = caller_event(&cut)
+        .or_else(|| model_event(&cut))
+        .or_else(|| playout_event(&cut))
+        .or_else(|| program_event(&cut))
+        .unwrap_or_else(|| panic!("unknown verb {verb} in: {line}"));
+    (at, event)
+}
+
+fn caller_event(line: &Line<'_>) -> Option<Event> {
+    Some(match line.verb {
         "speech" => {
-            let (a, b) = arg(1).split_once("..").unwrap_or((arg(1), arg(1)));
-            Event::SpeechStarted { segment: SegmentId(number(arg(0))), onset: Interval::new(ms(a), ms(b)) }
+            let (a, b) = line.arg(1).split_once("..").unwrap_or((line.arg(1), line.arg(1)));
+            Event::SpeechStarted { segment: line.segment(), onset: Interval::new(ms(a), ms(b)) }
         }
-        "end" => Event::SpeechEnded { segment: SegmentId(number(arg(0))), offset: ms(arg(1)) },
-        "partial" => Event::Partial { segment: SegmentId(number(arg(0))), text: tail(1) },
+        "end" => Event::SpeechEnded { segment: line.segment(), offset: ms(line.arg(1)) },
+        "partial" => Event::Partial { segment: line.segment(), text: line.tail(1) },
         "words" => Event::Transcript(Transcript {
-            segments: arg(0).split(',').map(|id| SegmentId(number(id))).collect(),
+            segments: line.arg(0).split(',').map(|id| SegmentId(number(id))).collect(),
             span: None,
-            text: tail(1),
+            text: line.tail(1),
             confidence: None,
             phantom: None,
         }),
-        "echo" => Event::Echo { segment: SegmentId(number(arg(0))) },
-        "say" => Event::Model(ModelEvent::Text { generation, text: format!("{} ", tail(1)) }),
-        "call" => Event::Model(ModelEvent::Call {
-            generation,
-            call: ToolCall { id: call(1), name: arg(2).to_owned(), input: tail(3) },
-        }),
-        "done" => Event::Model(ModelEvent::Finished { generation }),
-        "fail" => Event::Model(ModelEvent::Failed { generation, error: "down".to_owned() }),
-        "ask" => Event::Prepared { call: call(0), outcome: ask(arg(1), &tail(2)) },
-        "plain" => Event::Prepared {
-            call: call(0),
-            outcome: Prepared::Plain { tool: tool(arg(1)), input: frozen("{}") },
-        },
-        "refuse" | "refuse-plain" => Event::Prepared {
-            call: call(0),
-            outcome: Prepared::Refused {
-                reason: Refusal::InvalidInput,
-                message: tail(1),
-                confirms: verb == "refuse",
-            },
-        },
-        "began" => Event::Playout(PlayoutEvent::Started { utterance: UtteranceId(number(arg(0))), at }),
-        "sized" => {
-            let (a, b) = arg(1).split_once("..").unwrap_or(("0", arg(1)));
-            Event::Playout(PlayoutEvent::Synthesised {
-                utterance: UtteranceId(number(arg(0))),
-                audible_from: ms(a).since(Time::ZERO),
-                audible_to: ms(b).since(Time::ZERO),
-            })
-        }
-        "over" => {
-            let delay = arg(2).trim_start_matches('+');
-            let delay = Duration::from_millis(delay.parse().unwrap_or(0));
-            Event::Playout(PlayoutEvent::Finished {
-                utterance: UtteranceId(number(arg(0))),
-                last_audible: ms(arg(1)),
-                delay: LoopDelay::exact(delay),
-                evidence: EvidenceClass::Virtual,
-                lost: Duration::ZERO,
-            })
-        }
-        "cleared" => Event::Playout(PlayoutEvent::Cleared {
-            utterance: UtteranceId(number(arg(0))),
-            played: ms(arg(1)).since(Time::ZERO),
-            audible_from: Duration::ZERO,
-            audible_to: None,
-        }),
-        "broke" => Event::Playout(PlayoutEvent::Failed {
-            utterance: UtteranceId(number(arg(0))),
-            failure: if arg(1) == "device" { PlayoutFailure::DeviceLost } else { PlayoutFailure::TtsFailed },
-            played: Duration::ZERO,
-        }),
-        "check" => Event::Checked {
-            check: CheckId(number(arg(0))),
-            answer: match arg(1) {
-                "yes" => CheckAnswer::Verdict { verdict: Verdict::Yes },
-                "no" => CheckAnswer::Verdict { verdict: Verdict::No },
-                "unclear" => CheckAnswer::Verdict { verdict: Verdict::Unclear },
-                "veto" => CheckAnswer::Vetoed { veto: tail(2) },
-                _ => CheckAnswer::Failed { error: tail(2) },
-            },
-        },
-        "ran" => Event::ToolFinished { call: call(0), outcome: ToolOutcome::Done { message: tail(1) } },
-        "failed" => Event::ToolFinished { call: call(0), outcome: ToolOutcome::Failed { message: tail(1) } },
-        "digit" => Event::Digit { digit: arg(0).chars().next().unwrap_or('0'), start: at },
+        "echo" => Event::Echo { segment: line.segment() },
+        "judge" => Event::EndOfTurn { segment: line.segment(), percent: number(line.arg(1)) as u8 },
+        "digit" => Event::Digit { digit: line.arg(0).chars().next().unwrap_or('0'), start: line.at },
         "hangup" => Event::HungUp,
         "hold" => Event::LineHeld,
         "resume" => Event::LineResumed,
-        "message" => Event::Message { text: tail(0), received: at },
-        "tools" => Event::Tools(rest.iter().map(|name| tool(name)).collect()),
-        "rewind" => Event::Rewound(Rewind { items: number(arg(0)) }),
+        "message" => Event::Message { text: line.tail(0), received: line.at },
+        _ => return None,
+    })
+}
+
+fn model_event(line: &Line<'_>) -> Option<Event> {
+    Some(match line.verb {
+        "say" => Event::Model(ModelEvent::Text {
+            generation: line.generation(),
+            text: format!("{} ", line.tail(1)),
+        }),
+        "call" => Event::Model(ModelEvent::Call {
+            generation: line.generation(),
+            call: ToolCall { id: line.call(1), name: line.arg(2).to_owned(), input: line.tail(3) },
+        }),
+        "done" => Event::Model(ModelEvent::Finished { generation: line.generation() }),
+        "fail" => {
+            Event::Model(ModelEvent::Failed { generation: line.generation(), error: "down".to_owned() })
+        }
+        "ask" => Event::Prepared { call: line.call(0), outcome: ask(line.arg(1), &line.tail(2)) },
+        "plain" => Event::Prepared {
+            call: line.call(0),
+            outcome: Prepared::Plain { tool: tool(line.arg(1)), input: frozen("{}") },
+        },
+        "refuse" | "refuse-plain" => Event::Prepared {
+            call: line.call(0),
+            outcome: Prepared::Refused {
+                reason: Refusal::InvalidInput,
+                message: line.tail(1),
+                confirms: line.verb == "refuse",
+            },
+        },
+        "check" => Event::Checked {
+            check: CheckId(number(line.arg(0))),
+            answer: match line.arg(1) {
+                "yes" => CheckAnswer::Verdict { verdict: Verdict::Yes },
+                "no" => CheckAnswer::Verdict { verdict: Verdict::No },
+                "unclear" => CheckAnswer::Verdict { verdict: Verdict::Unclear },
+                "veto" => CheckAnswer::Vetoed { veto: line.tail(2) },
+                _ => CheckAnswer::Failed { error: line.tail(2) },
+            },
+        },
+        _ => return None,
+    })
+}
+
+fn playout_event(line: &Line<'_>) -> Option<Event> {
+    if !["began", "sized", "over", "cleared", "broke"].contains(&line.verb) {
+        return None;
+    }
+    let utterance = line.utterance();
+    let span = |text: &str| ms(text).since(Time::ZERO);
+    Some(Event::Playout(match line.verb {
+        "began" => PlayoutEvent::Started { utterance, at: line.at },
+        "sized" => {
+            let (a, b) = line.arg(1).split_once("..").unwrap_or(("0", line.arg(1)));
+            PlayoutEvent::Synthesised { utterance, audible_from: span(a), audible_to: span(b) }
+        }
+        "over" => {
+            let delay = line.arg(2).trim_start_matches('+');
+            let delay = Duration::from_millis(delay.parse().unwrap_or(0));
+            PlayoutEvent::Finished {
+                utterance,
+                last_audible: ms(line.arg(1)),
+                delay: LoopDelay::exact(delay),
+                evidence: EvidenceClass::Virtual,
+                lost: Duration::ZERO,
+            }
+        }
+        "cleared" => PlayoutEvent::Cleared {
+            utterance,
+            played: span(line.arg(1)),
+            audible_from: Duration::ZERO,
+            audible_to: None,
+        },
+        _ => PlayoutEvent::Failed {
+            utterance,
+            failure: if line.arg(1) == "device" {
+                PlayoutFailure::DeviceLost
+            } else {
+                PlayoutFailure::TtsFailed
+            },
+            played: Duration::ZERO,
+        },
+    }))
+}
+
+fn program_event(line: &Line<'_>) -> Option<Event> {
+    let message = line.tail(1);
+    Some(match line.verb {
+        "start" | "chat" => Event::CallStarted(CallStart {
+            transport: if line.verb == "chat" { "chat" } else { "local" }.to_owned(),
+            call: "call".to_owned(),
+            language: "en".to_owned(),
+            greeting: Some(line.tail(0)).filter(|text| !text.is_empty()),
+            chat: line.verb == "chat",
+        }),
+        "ran" => Event::ToolFinished { call: line.call(0), outcome: ToolOutcome::Done { message } },
+        "failed" => Event::ToolFinished { call: line.call(0), outcome: ToolOutcome::Failed { message } },
+        "tools" => Event::Tools(line.rest.iter().map(|name| tool(name)).collect()),
+        "redefined" => Event::Tools(vec![ToolRef { definition: "sha256:2".to_owned(), ..tool(line.arg(0)) }]),
+        "rewind" => Event::Rewound(Rewind { items: number(line.arg(0)) }),
+        "asked" => Event::Asked { call: line.call(0), outcome: ask(line.arg(1), &line.tail(2)) },
+        "speak" => Event::Say { text: line.tail(0) },
+        "close" => Event::EndRequested,
         "tick" => Event::Tick,
-        other => panic!("unknown verb {other} in: {line}"),
-    };
-    (at, event)
+        _ => return None,
+    })
 }
 
 pub(crate) fn script(text: &str) -> Vec<(Time, Event)> {
@@ -182,7 +255,18 @@ pub(crate) fn show(output: &Output) -> String {
         Command::RunConfirmed(yes) => format!("! run {} by {}", yes.call(), yes.confirmed_by()),
         Command::Check(request) => format!("! check {} {}", request.check, request.words),
         Command::Record(record) => format!("! record {} {}", record.hold, record.outcome),
-        other => {
+        other @ (Command::OpenSegment { .. }
+        | Command::CloseSegment { .. }
+        | Command::JudgeEnd { .. }
+        | Command::Pause
+        | Command::Resume
+        | Command::Clear
+        | Command::Generate { .. }
+        | Command::CancelGeneration { .. }
+        | Command::Prepare { .. }
+        | Command::RunPlain(_)
+        | Command::EndCall { .. }
+        | Command::Transfer { .. }) => {
             let value = serde_json::to_value(other).expect("commands serialise");
             format!("! {}", value["type"].as_str().unwrap_or_default())
         }
@@ -251,12 +335,21 @@ pub(crate) fn run_with_ticks(
 /// begin (after its time) with one of the `never` lines, which start with `-`.
 #[track_caller]
 pub(crate) fn check(policy: &Policy, text: &str, expect: &str) {
-    let events = script(text);
-    let lines = run(policy, &events, Duration::from_secs(3));
+    check_events(policy, &script(text), expect);
+}
+
+#[track_caller]
+pub(crate) fn check_events(policy: &Policy, events: &[(Time, Event)], expect: &str) {
+    let lines = run(policy, events, Duration::from_secs(3));
     for step in [1, 7, 10] {
-        let ticked = run_with_ticks(policy, &events, Duration::from_secs(3), step);
+        let ticked = run_with_ticks(policy, events, Duration::from_secs(3), step);
         assert_eq!(lines, ticked, "ticks every {step} ms changed the outputs");
     }
+    compare(&lines, expect);
+}
+
+#[track_caller]
+fn compare(lines: &[String], expect: &str) {
     let all = lines.join("\n");
     let mut at = 0;
     for want in expect.lines().map(str::trim).filter(|line| !line.is_empty()) {
