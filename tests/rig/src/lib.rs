@@ -35,20 +35,28 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// If the test fails, and in continuous integration (`CI` is set) if a program that the rig needs is missing.
 /// Elsewhere a missing program is said loudly and the test is left out.
 pub fn inside(name: &str, test: impl FnOnce(&Rig)) {
+    inside_with(name, &[], test);
+}
+
+/// The same for a program of one's own with arguments that the child is to have too.
+///
+/// # Panics
+/// As [`inside`].
+pub fn inside_with(name: &str, arguments: &[String], test: impl FnOnce(&Rig)) {
     if let Some(rig) = Rig::from_env() {
         return test(&rig);
     }
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     match Rig::start() {
         Ok(rig) => {
-            let status = run_again(name, &rig).expect("a test can run its own program");
+            let status = run_again(name, arguments, &rig).expect("a test can run its own program");
             assert!(status.success(), "{name} failed on the virtual devices: {status}");
         }
         Err(error) => skip(name, &error),
     }
 }
 
-fn run_again(name: &str, rig: &Rig) -> std::io::Result<ExitStatus> {
+fn run_again(name: &str, arguments: &[String], rig: &Rig) -> std::io::Result<ExitStatus> {
     let program = std::env::current_exe()?;
     let mut command = if server::may_be_favoured() {
         // What else runs on this machine must not be what is measured. Not real-time: a device thread that polls in a
@@ -59,7 +67,7 @@ fn run_again(name: &str, rig: &Rig) -> std::io::Result<ExitStatus> {
     } else {
         Command::new(program)
     };
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).args(arguments);
     // As an ignored test runs only when asked for, so does its child.
     if std::env::args().any(|arg| arg == "--ignored" || arg == "--include-ignored") {
         command.arg("--include-ignored");

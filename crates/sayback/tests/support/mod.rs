@@ -4,8 +4,6 @@
 //! and listens to what the virtual speaker plays. So both directions are stamped by the devices on the test's clock, and
 //! what the program says of itself is held against what really sounded.
 
-#![allow(dead_code, reason = "each test and bench uses a part of it")]
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -114,10 +112,14 @@ impl Phone {
         assert!(self.line.push(id, samples).is_continue());
         self.line.finish(id);
         loop {
-            match self.playout.recv_timeout(LIMIT).expect("the telephone plays") {
-                PlayoutEvent::Started { utterance, at } if utterance == id => return at,
-                PlayoutEvent::Failed { failure, .. } => panic!("the telephone does not play: {failure:?}"),
-                _ => {}
+            let news = self.playout.recv_timeout(LIMIT).expect("the telephone plays");
+            if let PlayoutEvent::Failed { failure, .. } = &news {
+                panic!("the telephone does not play: {failure:?}");
+            }
+            if let PlayoutEvent::Started { utterance, at } = news
+                && utterance == id
+            {
+                return at;
             }
         }
     }
@@ -135,20 +137,6 @@ impl Phone {
 
     fn heard(&self) -> MutexGuard<'_, Vec<(Time, Vec<f32>)>> {
         self.heard.lock().unwrap()
-    }
-
-    /// First and one past the last loud sample that was heard from the agent between two times.
-    pub(crate) fn sound(&self, from: Time, to: Time) -> Option<(Time, Time)> {
-        let mut found = None;
-        for (start, samples) in self.heard().iter() {
-            for (n, sample) in samples.iter().enumerate() {
-                let at = *start + Duration::from_nanos(n as u64 * 62_500);
-                if sample.abs() > LOUD && at >= from && at < to {
-                    found = Some((found.map_or(at, |(first, _)| first), at));
-                }
-            }
-        }
-        found
     }
 
     /// The first stretch without sound of at least `length` at or after a time: where it begins.
@@ -183,14 +171,13 @@ pub(crate) struct Call {
     child: Child,
     events: Receiver<(Time, Value)>,
     stderr: Arc<Mutex<String>>,
-    clock: Clock,
     log: Vec<(Time, Value)>,
     taken: usize,
 }
 
 impl Call {
     /// Starts `sayback talk` with the clinic's agent and a scripted model.
-    pub(crate) fn start(rig: &Rig, clock: Clock, script: &[Value]) -> Self {
+    pub(crate) fn start(rig: &Rig, clock: Clock, echo: &str, script: &[Value]) -> Self {
         let folder = rig.folder();
         let text = std::fs::read_to_string(repository().join("configs/clinic.toml")).unwrap();
         let agent = text.replace("provider = \"local\"", "provider = \"scripted\"");
@@ -205,7 +192,7 @@ impl Call {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sayback"));
         command.arg("talk").arg(folder.join("agent.toml")).arg("--script").arg(folder.join("script.jsonl"));
         command.arg("--events").arg(&log).args(["--input", "microphone", "--output", "speaker"]);
-        command.args(["--echo", "none"]).env("SAYBACK_MODELS", models());
+        command.args(["--echo", echo]).env("SAYBACK_MODELS", models());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stderr: Arc<Mutex<String>> = Arc::default();
@@ -226,7 +213,7 @@ impl Call {
                 }
             }
         });
-        Self { child, events, stderr, clock, log: Vec::new(), taken: 0 }
+        Self { child, events, stderr, log: Vec::new(), taken: 0 }
     }
 
     /// Waits for the next event of a name, and gives it.
