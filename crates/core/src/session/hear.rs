@@ -199,6 +199,10 @@ impl Session {
             if let Some(segment) = self.segments.get_mut(id) {
                 segment.taken = true;
             }
+            // A cough is no answer: the question is as open as before (row 21).
+            if let Some(hold) = self.gate.open_mut() {
+                hold.answer.segments.retain(|segment| *segment != id);
+            }
             if self.mouth.paused.is_some_and(|pause| pause.segment == id) {
                 self.resume_mouth();
             }
