@@ -32,8 +32,8 @@ use support::{Call, Phone, has_models, recorded, repository};
 /// What the agent is interrupted in.
 const LONG: &str = "We are open from Monday to Friday between nine and half past four and the practice is closed on all \
                     public holidays and on the last Friday of each month";
-/// What it is interrupted with.
-const CLIPS: [&str; 5] = ["no-wait.wav", "appointment.wav", "book.wav", "no-friday.wav", "hold-on.wav"];
+/// What it is interrupted with: short, so that each is one turn.
+const CLIPS: [&str; 5] = ["no-wait.wav", "no-friday.wav", "hold-on.wav", "yes-please.wav", "no.wav"];
 const TRIALS: usize = 25;
 /// Sentences that the agent says over noise: about two minutes.
 const SENTENCES: usize = 30;
@@ -71,7 +71,9 @@ fn interruptions(rig: &Rig) {
         paused.push(millis(call.at(&stopped["t_ms"]), onset));
         // The cut-off answer is settled before the next one starts.
         call.until("agent.heard");
-        let quiet = phone.silent_from(onset, Duration::from_millis(150)).expect("it fell silent");
+        // Not a pause for breath before it, and what was with the device sounds on for a moment after it.
+        let decided = call.at(&stopped["t_ms"]);
+        let quiet = phone.silent_from(decided, Duration::from_millis(150)).expect("it fell silent");
         silent.push(millis(quiet, onset));
     }
     println!(
