@@ -44,13 +44,38 @@ pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Today's date as `Monday 2026-11-30`, in UTC.
+/// Today's date as `2026-11-30`, in UTC.
 pub fn today() -> String {
-    let days = i64::try_from(unix_seconds() / 86_400).unwrap_or(0);
-    let (year, month, day) = civil(days);
+    date(day_number())
+}
+
+/// Today and the week after it, by name: small models cannot count days.
+pub fn calendar() -> String {
+    let today = day_number();
+    let days: Vec<String> = (2..8).map(|ahead| named(today + ahead)).collect();
+    format!("{}. Tomorrow is {}, then come {}", named(today), named(today + 1), days.join(", "))
+}
+
+/// Today and the six days after it, as name and date.
+pub fn coming_days() -> Vec<(String, String)> {
+    let today = day_number();
+    let split = |text: String| text.split_once(' ').map(|(name, date)| (name.to_owned(), date.to_owned()));
+    (0..7).filter_map(|ahead| split(named(today + ahead))).collect()
+}
+
+fn day_number() -> i64 {
+    i64::try_from(unix_seconds() / 86_400).unwrap_or(0)
+}
+
+fn named(days: i64) -> String {
     let names = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
     let name = names[usize::try_from(days.rem_euclid(7)).unwrap_or(0)];
-    format!("{name} {year:04}-{month:02}-{day:02}")
+    format!("{name} {}", date(days))
+}
+
+fn date(days: i64) -> String {
+    let (year, month, day) = civil(days);
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// A day number since 1970-01-01 as year, month and day of the Gregorian calendar.
@@ -79,5 +104,6 @@ mod tests {
         assert_eq!(civil(0), (1970, 1, 1));
         assert_eq!(civil(20_787), (2026, 11, 30));
         assert_eq!(civil(19_782), (2024, 2, 29));
+        assert_eq!(named(20_787), "Monday 2026-11-30");
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::agent::{Agent, AskContext, RunContext, Tool, run_confirmed, run_plain};
-use crate::clock::{Clock, today};
+use crate::clock::{Clock, calendar};
 use crate::ears::Listener;
 use crate::events::event_line;
 use crate::line::Line;
@@ -196,7 +196,7 @@ impl Driver {
     }
 
     fn generate(&mut self, generation: GenerationId) {
-        let request = step_request(&self.agent, &self.session, &today());
+        let request = step_request(&self.agent, &self.session, &calendar());
         let (llm, sender) = (Arc::clone(&self.llm), self.sender.clone());
         self.steps.retain(|_, step| !step.is_finished());
         let step = tokio::spawn(async move {

@@ -108,7 +108,7 @@ fn first_requests(agent: &Agent) -> [LlmRequest; 2] {
         input: String::new(),
         limit: Duration::from_secs(90),
     };
-    [step_request(agent, &session, &sayback_runtime::clock::today()), check_request(&check)]
+    [step_request(agent, &session, &sayback_runtime::clock::calendar()), check_request(&check)]
 }
 
 async fn bare_llm(settings: &LlmSettings, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
@@ -212,8 +212,7 @@ pub(crate) struct Grounding {
 
 impl Grounding {
     pub(crate) fn new() -> Self {
-        let today = sayback_runtime::clock::today();
-        Self { today: today.split(' ').nth(1).unwrap_or_default().to_owned() }
+        Self { today: sayback_runtime::clock::today() }
     }
 }
 
@@ -222,9 +221,25 @@ impl Screen for Grounding {
         let (_, tool) = prepare::find(agent, &call.name)?;
         let input = sayback_runtime::frozen::parse_strict(&call.input).ok()?;
         let invented = ungrounded(&input, &tool.info().schema, said, Some(&self.today));
-        let list = invented.join(", ");
-        (!invented.is_empty()).then(|| {
-            format!("The caller has not said: {list}. Do not make values up. Ask the caller for them, then call again.")
+        let shown = |path: &String| match input.pointer(path) {
+            Some(value) => format!("{} = {value}", path.trim_start_matches('/')),
+            None => path.clone(),
+        };
+        let list: Vec<String> = invented.iter().map(shown).collect();
+        (!list.is_empty()).then(|| {
+            format!(
+                "The caller has not said this: {}. Do not make values up: take them from what the caller said, or ask.{}",
+                list.join(", "),
+                days_said(said)
+            )
         })
     }
+}
+
+/// The dates of the weekdays that the caller named: what small models get wrong most.
+fn days_said(said: &[String]) -> String {
+    let words = said.join(" ").to_lowercase();
+    let named = sayback_runtime::clock::coming_days();
+    let hints = named.iter().filter(|(name, _)| words.contains(&name.to_lowercase()));
+    hints.map(|(name, date)| format!(" {name} is {date}.")).collect()
 }

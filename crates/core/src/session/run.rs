@@ -99,7 +99,16 @@ impl Session {
             outcome: name.to_string(),
         });
         if name == "outcome_unknown" {
-            self.tools.late.push((call.clone(), run.tool));
+            self.tools.late.push((call.clone(), run.tool.clone()));
+        }
+        if committed {
+            // The result stands with the call, before the question and the yes; a model that reads on to the yes would
+            // call again. So what came of it is said once more, as the last thing.
+            let text = alloc::format!(
+                "The caller said yes, and this came of {}: {message} Tell the caller; do not call it again for this.",
+                run.tool
+            );
+            self.items.push(crate::context::Item::Told { text });
         }
         self.set_result_by(call, message, run.confirmed_by);
         self.turn.quiet_since = self.now;

@@ -113,7 +113,7 @@ impl Shared {
             waits: Arc::clone(&self.waits) as Arc<dyn BlockOn>,
             agent: Arc::new(file.agent.clone()),
             llm: if live && !scenario.callers.is_empty() { Some(self.llm(&file)?) } else { None },
-            today: if live { sayback_runtime::clock::today() } else { String::new() },
+            today: if live { sayback_runtime::clock::calendar() } else { String::new() },
             screen: (live && local).then(|| Arc::new(Grounding::new()) as Arc<dyn Screen>),
             sound: if mode == SpeechMode::Audio { Some(self.sound(&file)?) } else { None },
             assumed_loop: file.line.assumed_loop,
