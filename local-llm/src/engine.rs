@@ -329,6 +329,69 @@ impl Sampler {
 mod tests {
     use super::*;
 
+    /// The letters of a model, without its weights; `None` where no model is at hand.
+    fn letters() -> Option<(LlamaBackend, LlamaModel)> {
+        let Some(path) = std::env::var_os("SAYBACK_LLM_MODEL") else {
+            eprintln!("SKIPPED: SAYBACK_LLM_MODEL names no model, so the grammars are not tried");
+            return None;
+        };
+        let mut backend = LlamaBackend::init().unwrap();
+        backend.void_logs();
+        let only_letters = LlamaModelParams::default().with_vocab_only(true);
+        let model = LlamaModel::load_from_file(&backend, &path, &only_letters).unwrap();
+        Some((backend, model))
+    }
+
+    /// Whether the grammar lets `text` through and an answer may end there.
+    fn lets_through(model: &LlamaModel, rules: &str, text: &str) -> bool {
+        let mut grammar = LlamaSampler::grammar(model, rules, "root").unwrap();
+        let vocab = model.vocab();
+        let tokens = vocab.tokenize(text.as_bytes(), false, true);
+        tokens.into_iter().chain([vocab.eos()]).all(|token| {
+            let mut wanted = LlamaTokenDataArray::new(vec![LlamaTokenData::new(token, 1.0, 0.0)], false);
+            wanted.apply_sampler(&mut grammar);
+            let is_allowed = wanted.data.first().is_some_and(|data| data.logit().is_finite());
+            if is_allowed {
+                grammar.accept(token);
+            }
+            is_allowed
+        })
+    }
+
+    #[test]
+    fn grammars_let_through_what_the_schemas_allow_and_nothing_else() {
+        let Some((_backend, model)) = letters() else { return };
+        let tools = serde_json::json!([
+            {"function": {"name": "book", "parameters": {"type": "object", "required": ["name", "date"], "properties": {
+                "name": {"type": "string"}, "date": {"type": "string", "format": "date"},
+                "time": {"type": "string", "format": "time"}, "kind": {"enum": ["a", "b"]},
+                "guests": {"type": "array", "items": {"type": "integer"}}}}}},
+            {"function": {"name": "hang_up", "parameters": {"type": "object", "properties": {}}}},
+        ]);
+        let rules = grammar::speech_or_call(&serde_json::from_value::<Vec<crate::api::Tool>>(tools).unwrap());
+        for text in [
+            "Für wen, bitte?",
+            "<tool_call>\n{\"name\": \"hang_up\", \"arguments\": {}}",
+            "One moment. ```json\n{\"name\": \"hang_up\", \"arguments\": {}}",
+            "{\"name\": \"book\", \"arguments\": {\"name\": \"Zoë \\\"Z\\\" 山田\", \"date\": \"2026-12-03\"}}",
+            "{\"name\": \"book\", \"arguments\": {\"name\":\"A\",\"date\":\"2026-12-03\",\"time\":\"15:30\",\"guests\":[1, -2]}}",
+            "{\"name\": \"book\", \"arguments\": {\"name\": \"A\", \"date\": \"2026-12-03\", \"kind\": \"b\"}}",
+        ] {
+            assert!(lets_through(&model, &rules, text), "{text}");
+        }
+        for text in [
+            "",
+            "a < b",
+            "{\"name\": \"fly\", \"arguments\": {}}",
+            "{\"name\": \"book\", \"arguments\": {\"name\": \"A\"}}",
+            "{\"name\": \"book\", \"arguments\": {\"name\": \"A\", \"date\": \"Thursday\"}}",
+            "{\"name\": \"book\", \"arguments\": {\"name\": \"A\", \"date\": \"2026-12-03\", \"kind\": \"c\"}}",
+            "{\"name\": \"hang_up\", \"arguments\": {}} and more",
+        ] {
+            assert!(!lets_through(&model, &rules, text), "{text}");
+        }
+    }
+
     #[test]
     fn a_choice_is_decided_once_no_longer_one_is_possible() {
         let choices = ["no".to_owned(), "not sure".to_owned(), "yes".to_owned()];
