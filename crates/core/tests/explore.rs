@@ -6,6 +6,8 @@
 //! at each transition by the monitor. The search starts again at later points, to get as deep behind them. Fewer states
 //! than a floor mean that it has lost its way. `SAYBACK_DEPTH` sets another depth.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "each function makes its own group of moves")]
+
 mod common;
 
 use std::collections::BTreeSet;
@@ -288,6 +290,7 @@ fn after(moves: &[Move]) -> World {
 }
 
 #[track_caller]
+#[expect(clippy::print_stdout, reason = "how far the search came is part of its result")]
 fn explore(name: &str, start: World, (moves, default): (&[Move], usize), floor: (usize, usize)) {
     let depth = depth(default);
     let found = search(start, moves, depth);

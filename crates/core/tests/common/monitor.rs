@@ -222,10 +222,10 @@ impl Monitor {
                 self.must_be_open(at, *question, "dropped");
                 self.holds.entry(question.0).or_default().dropped = Some(format!("{reason:?}"));
             }
-            Report::AgentStarted { utterance } => {
-                if self.kinds.get(&utterance.0) == Some(&UtteranceKind::Speech) {
-                    self.speech.push(self.sounded.get(&utterance.0).copied().unwrap_or(at));
-                }
+            Report::AgentStarted { utterance }
+                if self.kinds.get(&utterance.0) == Some(&UtteranceKind::Speech) =>
+            {
+                self.speech.push(self.sounded.get(&utterance.0).copied().unwrap_or(at));
             }
             Report::AnswerChecked { question, margin_ms, .. } => {
                 self.must_be_open(at, *question, "checked");

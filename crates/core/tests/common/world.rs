@@ -161,10 +161,10 @@ impl World {
                 }
             }
             Event::ToolFinished { call, .. } => waits.running.retain(|id| id != call),
-            Event::Model(ModelEvent::Finished { generation } | ModelEvent::Failed { generation, .. }) => {
-                if waits.generation == Some(*generation) {
-                    waits.generation = None;
-                }
+            Event::Model(ModelEvent::Finished { generation } | ModelEvent::Failed { generation, .. })
+                if waits.generation == Some(*generation) =>
+            {
+                waits.generation = None;
             }
             Event::Playout(event) => self.note_playout(event),
             _ => {}
@@ -174,11 +174,9 @@ impl World {
     fn note_playout(&mut self, event: &PlayoutEvent) {
         let waits = &mut self.waits;
         match event {
-            PlayoutEvent::Started { utterance, .. } => {
-                if waits.queued.contains(utterance) {
-                    waits.queued.retain(|id| id != utterance);
-                    waits.sounding.push(*utterance);
-                }
+            PlayoutEvent::Started { utterance, .. } if waits.queued.contains(utterance) => {
+                waits.queued.retain(|id| id != utterance);
+                waits.sounding.push(*utterance);
             }
             PlayoutEvent::Finished { utterance, .. } | PlayoutEvent::Failed { utterance, .. } => {
                 waits.sounding.retain(|id| id != utterance);
