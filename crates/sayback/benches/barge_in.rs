@@ -109,7 +109,7 @@ fn noise(rig: &Rig, folder: Option<&Path>) {
 fn over_noise(rig: &Rig, noise: &[i16]) -> (usize, usize, f64) {
     let clock = Clock::start();
     let mut phone = Phone::new(clock);
-    let text = vec![SENTENCE; SENTENCES / 5].join(" ");
+    let text = [SENTENCE; SENTENCES / 5].join(" ");
     let mut call =
         Call::start(rig, clock, "cancel", &[json!({"say": text}), json!({"say": "So much for that."})]);
     call.until("agent.heard");

