@@ -64,6 +64,9 @@ pub(crate) struct Monitor {
     policy: Policy,
     chat: bool,
     generation: u32,
+    /// The last step that is complete, and whether the program is asking.
+    complete: u32,
+    program: bool,
     segments: BTreeMap<u32, Segment>,
     holds: BTreeMap<u32, Hold>,
     current: u32,
@@ -87,6 +90,8 @@ impl Monitor {
             policy: policy.clone(),
             chat: false,
             generation: 0,
+            complete: 0,
+            program: false,
             segments: BTreeMap::new(),
             holds: BTreeMap::new(),
             current: 0,
@@ -120,7 +125,9 @@ impl Monitor {
     /// Notes a fact, before it is handed to the core.
     pub(crate) fn observe(&mut self, now: Time, event: &Event) {
         self.covered = None;
+        self.program = matches!(event, Event::Asked { .. });
         match event {
+            Event::Model(ModelEvent::Finished { generation }) => self.complete = generation.0,
             Event::CallStarted(start) => self.chat |= start.chat,
             Event::Echo { segment } => {
                 if let Some(segment) = self.segments.get_mut(&segment.0) {
@@ -207,7 +214,9 @@ impl Monitor {
                 if self.holds.contains_key(&question.0) {
                     self.fault(at, "9: a hold id came twice");
                 }
-                let hold = Hold { text: text.clone(), generation: self.generation, ..Hold::default() };
+                let outside = self.program && self.complete == self.generation;
+                let generation = if outside { u32::MAX } else { self.generation };
+                let hold = Hold { text: text.clone(), generation, ..Hold::default() };
                 self.holds.insert(question.0, hold);
                 self.current = question.0;
             }
@@ -336,7 +345,7 @@ impl Monitor {
         }
         let asked_here = |hold: &Hold| {
             let dropped = hold.dropped.as_deref().is_none_or(|reason| reason == "Cancelled");
-            hold.generation == self.generation && dropped && !hold.text.contains(" p") && hold.runs == 0
+            hold.generation == self.generation && dropped && hold.runs == 0
         };
         if by_model && self.holds.values().any(asked_here) {
             self.fault(at, "7: a step that asks hung up");

@@ -155,8 +155,9 @@ impl World {
             }
             Event::Checked { check, .. } => waits.checks.retain(|id| id != check),
             Event::Prepared { call, outcome } => {
+                let wanted = waits.unprepared.contains(call);
                 waits.unprepared.retain(|id| id != call);
-                if matches!(outcome, Prepared::Ask { .. }) {
+                if wanted && matches!(outcome, Prepared::Ask { .. }) {
                     waits.held.push(call.clone());
                 }
             }
