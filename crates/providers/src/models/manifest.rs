@@ -76,8 +76,8 @@ pub enum Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Convert {
-    /// A CTranslate2 Whisper model in 16-bit floats becomes the ggml file that whisper.cpp reads.
-    Ct2Whisper,
+    /// A CTranslate2 Whisper model in 16-bit floats becomes the ggml file with 8-bit matrices that whisper.cpp reads.
+    Ct2WhisperQ8,
 }
 
 /// A package that carries a file or a part of one.
