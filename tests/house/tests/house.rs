@@ -16,7 +16,6 @@ const CLOCK: &str = "crates/runtime/src/clock.rs";
 /// Files over the limit, and how long they may be. An entry may shrink or go, never grow; none may be added.
 const LONG_FILES: &[(&str, usize)] = &[];
 /// Functions over the limit, as `file:name`. The same holds.
-const LONG_FUNCTIONS: &[(&str, usize)] = &[("crates/sayback/src/commands/talk.rs:run", 63)];
 /// Crates whose first page does not say yet what they may not touch. The list may only shrink.
 const SILENT_CRATES: &[&str] = &["providers", "replay", "runtime", "server"];
 
