@@ -22,7 +22,7 @@ impl Day {
         let mut part = |length: usize| parts.next().filter(|part| part.len() == length && all_digits(part));
         let (year, month, day) = (part(4)?, part(2)?, part(2)?);
         let (year, month, day) = (year.parse().ok()?, month.parse().ok()?, day.parse().ok()?);
-        let is_day = (1..=12).contains(&month) && (1..=31).contains(&day) && parts.next().is_none();
+        let is_day = (1..=days_in(year, month)).contains(&day) && parts.next().is_none();
         is_day.then_some(Self { year, month, day })
     }
 
@@ -66,6 +66,17 @@ fn clock_of(text: &str) -> Option<Clock> {
     (hour < 24 && minute < 60).then_some(Clock { hour, minute })
 }
 
+/// 0 for what is no month.
+fn days_in(year: i32, month: u8) -> u8 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 => 28 + u8::from(is_leap),
+        _ => 0,
+    }
+}
+
 fn all_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -86,6 +97,14 @@ mod tests {
         assert_eq!(day("2026-12-01").number() - day("2026-11-30").number(), 1);
         assert_eq!(day("2024-03-01").number() - day("2024-02-28").number(), 2);
         assert_eq!(day("1970-01-01").number(), 0);
+    }
+
+    #[test]
+    fn days_that_no_calendar_has_are_none() {
+        for text in ["2026-11-31", "2026-02-29", "2100-02-29", "2026-00-01", "2026-01-00", "2026-13-01"] {
+            assert_eq!(Day::parse(text), None, "{text}");
+        }
+        assert!(Day::parse("2024-02-29").is_some() && Day::parse("2000-02-29").is_some());
     }
 
     #[test]
