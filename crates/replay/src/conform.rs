@@ -3,6 +3,8 @@
 //! A case is about one question, so the conversation before it is made up: a turn and a held call, a minute earlier.
 //! Playout follows the case's own times whatever the session asks for; a case that pauses has the delay in its times.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "a case looks at a few of many reports and events")]
+
 use std::collections::VecDeque;
 use std::time::Duration;
 

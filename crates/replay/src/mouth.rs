@@ -98,9 +98,7 @@ impl LineRule {
             EvidenceClass::Virtual | EvidenceClass::Page => LoopDelay::exact(whole),
             EvidenceClass::Device | EvidenceClass::Echo => around(20),
             EvidenceClass::Xr => around(30),
-            EvidenceClass::Rtcp => {
-                LoopDelay { at_least: whole, at_most: whole + Duration::from_millis(120) }
-            }
+            EvidenceClass::Rtcp => LoopDelay { at_least: whole, at_most: whole + Duration::from_millis(120) },
             EvidenceClass::Mark | EvidenceClass::Assumed | EvidenceClass::Unproven => {
                 LoopDelay { at_least: whole.min(assumed), at_most: whole.max(assumed) }
             }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use sayback_core::{
-    CallId, CallStart, Command, Event, EvidenceRecord, GenerationId, ModelEvent, Output, PlayoutEvent, Report,
-    SegmentId, Session, Time, ToolCall, UtteranceKind, Verdict,
+    CallId, CallStart, Command, Event, EvidenceRecord, GenerationId, ModelEvent, Output, PlayoutEvent,
+    Report, SegmentId, Session, Time, ToolCall, UtteranceKind, Verdict,
 };
 use sayback_runtime::agent::{AskContext, RunContext, run_confirmed, run_plain};
 use sayback_runtime::driver::screened;
@@ -28,8 +28,8 @@ mod caller;
 mod sound;
 mod tools;
 
-pub use sound::SoundError;
 use sound::Ears;
+pub use sound::SoundError;
 
 /// What a run left behind.
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ pub fn run_scenario(scenario: &Scenario, mode: SpeechMode, engines: &Engines) ->
 /// Something that happens at a time.
 #[derive(Debug)]
 enum Happening {
-    Event(Event),
+    Event(Box<Event>),
     Act(usize),
 }
 
@@ -145,7 +145,7 @@ impl<'a> VirtualCall<'a> {
             }
         }
         if let Some(end) = self.scenario.end_at {
-            self.put(end, Happening::Event(Event::HungUp));
+            self.put(end, Happening::Event(Box::new(Event::HungUp)));
         }
         let agent = &self.engines.agent;
         self.hand(Event::Tools(agent.tool_refs()));
@@ -164,7 +164,7 @@ impl<'a> VirtualCall<'a> {
     }
 
     fn later(&mut self, by: Duration, event: Event) {
-        self.put(self.now + by, Happening::Event(event));
+        self.put(self.now + by, Happening::Event(Box::new(event)));
     }
 
     fn next_at(&self) -> Option<Time> {
@@ -194,7 +194,7 @@ impl<'a> VirtualCall<'a> {
             && key.0 <= self.now
         {
             match self.queue.remove(&key) {
-                Some(Happening::Event(event)) => self.hand(event),
+                Some(Happening::Event(event)) => self.hand(*event),
                 Some(Happening::Act(index)) => self.act(index),
                 None => {}
             }

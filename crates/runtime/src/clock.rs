@@ -56,11 +56,15 @@ pub fn calendar() -> String {
     format!("{}. Tomorrow is {}, then come {}", named(today), named(today + 1), days.join(", "))
 }
 
-/// Today and the six days after it, as name and date.
-pub fn coming_days() -> Vec<(String, String)> {
-    let today = day_number();
-    let split = |text: String| text.split_once(' ').map(|(name, date)| (name.to_owned(), date.to_owned()));
-    (0..7).filter_map(|ahead| split(named(today + ahead))).collect()
+/// The dates of the weekdays that a text names, ` Thursday is 2026-12-03.` each: what small models get wrong most.
+pub fn days_named(text: &str) -> String {
+    let (today, text) = (day_number(), text.to_lowercase());
+    let days = (0..7).map(|ahead| named(today + ahead));
+    let said = days.filter_map(|day| {
+        let (name, date) = day.split_once(' ')?;
+        text.contains(&name.to_lowercase()).then(|| format!(" {name} is {date}."))
+    });
+    said.collect()
 }
 
 fn day_number() -> i64 {

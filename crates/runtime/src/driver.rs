@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use sayback_core::{
-    CallId, CheckAnswer, CheckRequest, Command, Confirmation, Event, EvidenceRecord, GenerationId, ModelEvent,
-    Output, PlainRun, Prepared, Refusal, Session, Time, ToolCall, ToolOutcome,
+    CallId, CheckAnswer, CheckRequest, Command, Confirmation, Event, EvidenceRecord, GenerationId,
+    ModelEvent, Output, PlainRun, Prepared, Refusal, Session, Time, ToolCall, ToolOutcome,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -180,7 +180,9 @@ impl Driver {
             Command::EndCall { .. } => self.line.end(),
             Command::Transfer { call, .. } => {
                 let message = "This line cannot transfer calls.".to_owned();
-                self.later(async move { Event::ToolFinished { call, outcome: ToolOutcome::Failed { message } } });
+                self.later(
+                    async move { Event::ToolFinished { call, outcome: ToolOutcome::Failed { message } } },
+                );
             }
         }
     }

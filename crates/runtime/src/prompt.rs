@@ -30,6 +30,7 @@ pub fn step_request(agent: &Agent, session: &Session, today: &str) -> LlmRequest
     if let Some(line) = session.waiting_line() {
         messages.push(LlmMessage::System { text: line });
     }
+    messages.extend(dates_of_last_words(&messages, today));
     let own = agent.skills.iter().flat_map(|skill| &skill.tools).map(|tool| {
         let info = tool.info();
         ToolSpec {
@@ -39,6 +40,13 @@ pub fn step_request(agent: &Agent, session: &Session, today: &str) -> LlmRequest
         }
     });
     LlmRequest { messages, tools: own.chain(built_in_tools()).collect(), ..LlmRequest::default() }
+}
+
+/// The dates of the days that the caller has just named, where the model is told the date at all.
+fn dates_of_last_words(messages: &[LlmMessage], today: &str) -> Option<LlmMessage> {
+    let Some(LlmMessage::User { text }) = messages.last().filter(|_| !today.is_empty()) else { return None };
+    let dates = crate::clock::days_named(text);
+    (!dates.is_empty()).then(|| LlmMessage::System { text: dates.trim().to_owned() })
 }
 
 fn instructions(agent: &Agent, today: &str) -> String {

@@ -82,8 +82,7 @@ impl Voice {
 
 fn say(tts: &dyn Synthesize, player: &dyn Player, speak: &Speak) {
     let utterance = speak.utterance;
-    let spoken =
-        tts.synthesize(&speak.text, &speak.language, &mut |samples| player.push(utterance, samples));
+    let spoken = tts.synthesize(&speak.text, &speak.language, &mut |samples| player.push(utterance, samples));
     match spoken {
         Ok(()) => player.finish(utterance),
         Err(error) => {

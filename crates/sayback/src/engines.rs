@@ -80,7 +80,11 @@ pub(crate) async fn llm(settings: &LlmSettings, script: Option<&Path>) -> Result
 }
 
 /// The agent's own model, which reads the prompts that every request of a call begins with while the call starts.
-pub(crate) fn warmed_llm(waits: &Waits, file: &AgentFile, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
+pub(crate) fn warmed_llm(
+    waits: &Waits,
+    file: &AgentFile,
+    script: Option<&Path>,
+) -> Result<Arc<dyn Llm>, Stop> {
     waits.runtime().block_on(async {
         let model = llm(&file.llm, script).await?;
         let requests = first_requests(&file.agent);
@@ -230,16 +234,8 @@ impl Screen for Grounding {
             format!(
                 "The caller has not said this: {}. Do not make values up: take them from what the caller said, or ask.{}",
                 list.join(", "),
-                days_said(said)
+                sayback_runtime::clock::days_named(&said.join(" "))
             )
         })
     }
-}
-
-/// The dates of the weekdays that the caller named: what small models get wrong most.
-fn days_said(said: &[String]) -> String {
-    let words = said.join(" ").to_lowercase();
-    let named = sayback_runtime::clock::coming_days();
-    let hints = named.iter().filter(|(name, _)| words.contains(&name.to_lowercase()));
-    hints.map(|(name, date)| format!(" {name} is {date}.")).collect()
 }

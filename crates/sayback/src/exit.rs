@@ -36,5 +36,8 @@ impl fmt::Display for Stop {
 
 /// A file could not be written.
 pub(crate) fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Stop {
-    Stop::unusable(format!("{}: cannot be written: {error}\n  hint: check the folder and its permissions", path.display()))
+    Stop::unusable(format!(
+        "{}: cannot be written: {error}\n  hint: check the folder and its permissions",
+        path.display()
+    ))
 }

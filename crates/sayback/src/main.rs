@@ -15,7 +15,12 @@ mod tuned;
 use exit::Stop;
 
 #[derive(Debug, Parser)]
-#[command(name = "sayback", version, about = "A voice agent that acts only on a yes it heard", max_term_width = 100)]
+#[command(
+    name = "sayback",
+    version,
+    about = "A voice agent that acts only on a yes it heard",
+    max_term_width = 100
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

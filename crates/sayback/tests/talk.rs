@@ -134,7 +134,12 @@ fn a_yes_after_the_question_runs_the_tool() {
         println!("end of the question, stated minus real: {:.1} ms", millis(stated_end, real_end));
         // How near it is depends on how busy the machine is, so it is printed here and measured in the bench. What must
         // hold everywhere: the horizon does not lie before the end that was really heard.
-        assert!(horizon >= real_end, "the horizon is {:.1} ms too early\n{}", millis(horizon, real_end), call.story());
+        assert!(
+            horizon >= real_end,
+            "the horizon is {:.1} ms too early\n{}",
+            millis(horizon, real_end),
+            call.story()
+        );
         let onset = call.at(&checked["onset_ms"]);
         println!(
             "the yes began {:.1} ms after the horizon; stated {:.1} ms",

@@ -59,7 +59,8 @@ impl Store {
         let connection = Connection::open(path).map_err(failed)?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
         connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
-        let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+        let found: i64 =
+            connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
         if found > FORMAT {
             return Err(StoreError::Newer { path: path.to_owned(), found });
         }

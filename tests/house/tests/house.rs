@@ -16,6 +16,7 @@ const CLOCK: &str = "crates/runtime/src/clock.rs";
 /// Files over the limit, and how long they may be. An entry may shrink or go, never grow; none may be added.
 const LONG_FILES: &[(&str, usize)] = &[];
 /// Functions over the limit, as `file:name`. The same holds.
+const LONG_FUNCTIONS: &[(&str, usize)] = &[];
 /// Crates whose first page does not say yet what they may not touch. The list may only shrink.
 const SILENT_CRATES: &[&str] = &["providers", "replay", "runtime", "server"];
 

@@ -75,7 +75,7 @@ impl<'a> Fetch<'a> {
         let mut wrong = None;
         let sources = self.sources;
         for source in file.sources.iter().filter(|source| sources.admit(source)) {
-            match self.from_source(file, source, progress) {
+            match self.get_from_source(file, source, progress) {
                 Ok(()) => {
                     progress(Progress::Finished { file: &file.name, bytes: file.size });
                     return Ok(());
@@ -94,7 +94,7 @@ impl<'a> Fetch<'a> {
         Err(wrong.unwrap_or(ModelError::NoSource { file: file.name.clone(), tried }))
     }
 
-    fn from_source(
+    fn get_from_source(
         &mut self,
         file: &File,
         source: &Source,
@@ -103,7 +103,7 @@ impl<'a> Fetch<'a> {
         match source {
             Source::Hub { url, sha256 } => {
                 let part = self.part(file, "hub");
-                self.from_hub(file, url, &part, progress)?;
+                self.get_from_hub(file, url, &part, progress)?;
                 self.seal(file, &part, url, sha256)
             }
             Source::Pip { sha256, convert, packages } => {
@@ -127,7 +127,7 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    fn from_hub(
+    fn get_from_hub(
         &mut self,
         file: &File,
         url: &str,

@@ -36,12 +36,12 @@ pub(super) fn of(words: &str, voice: &str) -> Result<String, TtsError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => TtsError::MissingProgram {
-                program: PROGRAM.to_owned(),
-                mend: "apt-get install espeak-ng".to_owned(),
-            },
-            _ => failed(error.to_string()),
+        .map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                let mend = "apt-get install espeak-ng".to_owned();
+                return TtsError::MissingProgram { program: PROGRAM.to_owned(), mend };
+            }
+            failed(error.to_string())
         })?;
     // A clause is shorter than a pipe's buffer, so writing all of it before reading cannot block for ever. A program
     // that stopped reading tells why below.

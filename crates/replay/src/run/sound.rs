@@ -96,7 +96,9 @@ impl Ears {
             .iter()
             .map(|act| match &act.act {
                 Act::Speech(speech) => speech.transcript_delay,
-                _ => Duration::ZERO,
+                Act::Noise { .. } | Act::Digit(_) | Act::Message(_) | Act::HangUp | Act::Hold(_) => {
+                    Duration::ZERO
+                }
             })
             .collect();
         let detector = VoiceDetector::new((engines.vad)());
@@ -172,7 +174,8 @@ impl Ears {
     }
 
     fn transcribe(&mut self, segment: SegmentId, offset: Time) -> Result<Transcription, SttError> {
-        let onset = self.open.iter().find(|open| open.id == segment).map_or(offset, |open| open.onset.earliest);
+        let onset =
+            self.open.iter().find(|open| open.id == segment).map_or(offset, |open| open.onset.earliest);
         self.open.retain(|open| open.id != segment);
         let sound = self.slice(onset - BEFORE, offset + BEFORE);
         self.engines.stt.transcribe(&sound, false, &Cancel::new())

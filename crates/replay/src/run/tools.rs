@@ -106,7 +106,9 @@ impl VirtualCall<'_> {
             ScriptedAnswer::Verdict(verdict) => check_answer(request, word(*verdict)),
             ScriptedAnswer::Text(text) => check_answer(request, text),
             ScriptedAnswer::Error(ScriptedError::Timeout) => return,
-            ScriptedAnswer::Error(ScriptedError::Message(error)) => CheckAnswer::Failed { error: error.clone() },
+            ScriptedAnswer::Error(ScriptedError::Message(error)) => {
+                CheckAnswer::Failed { error: error.clone() }
+            }
         };
         self.later(step.delay, Event::Checked { check: request.check, answer });
     }
@@ -126,7 +128,9 @@ impl VirtualCall<'_> {
         let outcome = match &script.answer {
             ToolAnswer::Result(value) => outcome_of(value),
             ToolAnswer::Error(ScriptedError::Timeout) => return,
-            ToolAnswer::Error(ScriptedError::Message(message)) => ToolOutcome::Failed { message: message.clone() },
+            ToolAnswer::Error(ScriptedError::Message(message)) => {
+                ToolOutcome::Failed { message: message.clone() }
+            }
         };
         self.later(script.delay, Event::ToolFinished { call, outcome });
     }

@@ -82,7 +82,9 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         Some(path) => Some(std::fs::File::create(path).map_err(|error| unwritable(path, &error))?),
         None => None,
     };
-    let id = reopened.as_ref().map_or_else(|| format!("chat-{}-{}", unix_seconds(), std::process::id()), |r| r.0.clone());
+    let id = reopened
+        .as_ref()
+        .map_or_else(|| format!("chat-{}-{}", unix_seconds(), std::process::id()), |r| r.0.clone());
     let view = Arc::new(View::default());
     let interactive = std::io::stdin().is_terminal();
     let line = ChatLine { view: Arc::clone(&view) };
@@ -224,7 +226,10 @@ impl Line for ChatLine {
     fn on_event(&mut self, line: &Value) {
         match line["event"].as_str() {
             Some("tool.started") => {
-                let by = line["confirmed_by"].as_str().map(|by| format!(" (confirmed by {by:?})")).unwrap_or_default();
+                let by = line["confirmed_by"]
+                    .as_str()
+                    .map(|by| format!(" (confirmed by {by:?})"))
+                    .unwrap_or_default();
                 out!("  [{} {}{by}]", line["tool"].as_str().unwrap_or_default(), line["input"]);
             }
             // Whether it is idle after this message is for the next look at the session to say.
@@ -232,7 +237,9 @@ impl Line for ChatLine {
                 state.taken += 1;
                 state.idle = false;
             }),
-            Some("question.dropped") => out!("  [question dropped: {}]", line["reason"].as_str().unwrap_or_default()),
+            Some("question.dropped") => {
+                out!("  [question dropped: {}]", line["reason"].as_str().unwrap_or_default())
+            }
             Some("model.failed") => {
                 eprintln!("sayback: {}", line["error"].as_str().unwrap_or_default());
             }

@@ -95,7 +95,8 @@ fn hashes(file: &std::path::Path) -> Result<u8, Stop> {
     let mut failed = 0;
     for case in &cases {
         let text = case.input.json();
-        let frozen = parse_strict(&text).and_then(|value| canonical(&value).map_err(|error| error.to_string()));
+        let frozen =
+            parse_strict(&text).and_then(|value| canonical(&value).map_err(|error| error.to_string()));
         let right = match (&case.expect, &frozen) {
             (HashExpect::Refused(_), Err(_)) => true,
             (HashExpect::Hashes { canonical, sha256, .. }, Ok(frozen)) => {
@@ -126,9 +127,17 @@ fn replies(file: &std::path::Path, agent: Option<&PathBuf>) -> Result<u8, Stop> 
         *table.entry((name(case.label), name(verdict))).or_default() += 1;
         if verdict == Verdict::Yes && case.label != Verdict::Yes {
             false_yes += 1;
-            out!("false yes: {} [{}] {:?} -> {:?} ({})", case.id, case.lang, case.question, case.reply, name(case.label));
+            out!(
+                "false yes: {} [{}] {:?} -> {:?} ({})",
+                case.id,
+                case.lang,
+                case.question,
+                case.reply,
+                name(case.label)
+            );
         }
-        let is_plain = case.lang == "en" && case.label == Verdict::Yes && case.tags.iter().any(|t| t == "plain-yes");
+        let is_plain =
+            case.lang == "en" && case.label == Verdict::Yes && case.tags.iter().any(|t| t == "plain-yes");
         plain += usize::from(is_plain);
         if is_plain && verdict != case.label && !case.also_ok.contains(&verdict) {
             missed += 1;

@@ -9,12 +9,20 @@ pub(crate) fn run() -> Result<u8, Stop> {
     let mut missing = 0;
     let mut say = |works: bool, what: &str, mend: &str| {
         missing += u8::from(!works);
-        out!("{} {what}{}", if works { "ok     " } else { "missing" }, if works { String::new() } else { format!("\n        mend: {mend}") });
+        out!(
+            "{} {what}{}",
+            if works { "ok     " } else { "missing" },
+            if works { String::new() } else { format!("\n        mend: {mend}") }
+        );
     };
     let manifest = Manifest::load().map_err(Stop::unusable)?;
     for model in manifest.list() {
         let here = manifest.is_present(&model.name).map_err(Stop::unusable)?;
-        say(here, &format!("model {} ({})", model.name, model.role), &format!("sayback models fetch {}", model.name));
+        say(
+            here,
+            &format!("model {} ({})", model.name, model.role),
+            &format!("sayback models fetch {}", model.name),
+        );
     }
     let espeak = std::process::Command::new("espeak-ng").arg("--version").output().is_ok();
     say(espeak, "espeak-ng, which gives the voice its phonemes", "apt-get install espeak-ng");
@@ -25,7 +33,11 @@ pub(crate) fn run() -> Result<u8, Stop> {
         let found = devices().unwrap_or_default();
         for direction in [Direction::Input, Direction::Output] {
             let any = found.iter().any(|device| device.direction == direction && device.problem.is_none());
-            say(any, &format!("a device for {direction:?}"), "plug one in; `sayback devices` lists what is there");
+            say(
+                any,
+                &format!("a device for {direction:?}"),
+                "plug one in; `sayback devices` lists what is there",
+            );
         }
     }
     out!("{missing} missing");

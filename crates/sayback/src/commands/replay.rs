@@ -10,9 +10,14 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, ValueEnum};
 use sayback_agentfile::AgentFile;
 use sayback_replay::engines::{BlockOn, Engines, SoundEngines};
-use sayback_replay::report::{CallPage, EventLog, Outcome, Recording, RunResult, Tally, call_page, junit_xml, outcome_json, write_outcome};
+use sayback_replay::report::{
+    CallPage, EventLog, Outcome, Recording, RunResult, Tally, call_page, junit_xml, outcome_json,
+    write_outcome,
+};
 use sayback_replay::run::{CallRun, run_scenario};
-use sayback_replay::scenario::{Fault, Scenario, ScenarioError, SpeechMode, check_expectations, load_scenario};
+use sayback_replay::scenario::{
+    Fault, Scenario, ScenarioError, SpeechMode, check_expectations, load_scenario,
+};
 use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::Llm;
 
@@ -338,7 +343,9 @@ fn write_recordings(folder: &Path, done: &[Done]) -> Result<(), Stop> {
 
 /// Caller left, agent right, 16 kHz.
 fn flac(run: &CallRun) -> Result<Vec<u8>, Stop> {
-    let channel = |samples: &[i16]| samples.iter().map(|s| sayback_media::pcm::to_f32(*s)).collect::<Vec<f32>>();
-    let clip = sayback_media::Clip { rate: 16_000, channels: vec![channel(&run.caller), channel(&run.agent)] };
+    let channel =
+        |samples: &[i16]| samples.iter().map(|s| sayback_media::pcm::to_f32(*s)).collect::<Vec<f32>>();
+    let clip =
+        sayback_media::Clip { rate: 16_000, channels: vec![channel(&run.caller), channel(&run.agent)] };
     sayback_media::flac::encode(&clip).map_err(Stop::unusable)
 }

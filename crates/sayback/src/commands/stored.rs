@@ -8,18 +8,17 @@ use sayback_store::Store;
 use crate::exit::Stop;
 
 fn default_path() -> PathBuf {
-    let base = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).or_else(|| {
-        std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"))
-    });
+    let base = std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")));
     base.unwrap_or_else(|| PathBuf::from(".")).join("sayback/conversations.db")
 }
 
 /// Opens the store, making it if there is none.
 pub(crate) fn open(path: Option<&Path>) -> Result<Store, Stop> {
     let path = path.map_or_else(default_path, Path::to_owned);
-    Store::open(&path).map_err(|error| {
-        Stop::unusable(format!("{error}\n  hint: name another file with --store FILE"))
-    })
+    Store::open(&path)
+        .map_err(|error| Stop::unusable(format!("{error}\n  hint: name another file with --store FILE")))
 }
 
 /// A stored conversation.
@@ -28,7 +27,8 @@ pub(crate) fn load(store: &Store, id: &str) -> Result<Reopened, Stop> {
         let known = store.conversations().unwrap_or_default().join(", ");
         Stop::unusable(format!("there is no conversation {id}\n  hint: there are: {known}"))
     })?;
-    serde_json::from_str(&text).map_err(|error| Stop::unusable(format!("conversation {id} cannot be read: {error}")))
+    serde_json::from_str(&text)
+        .map_err(|error| Stop::unusable(format!("conversation {id} cannot be read: {error}")))
 }
 
 /// Stores a conversation under its id.
