@@ -53,7 +53,7 @@ impl Resampler {
     /// A converter between two rates in Hz.
     ///
     /// # Errors
-    /// If either rate is outside [`RATES`](crate::clip::RATES).
+    /// If either rate is outside `clip::RATES`.
     pub fn new(from: u32, to: u32) -> Result<Self, ResampleError> {
         let error = ResampleError { from, to };
         if !RATES.contains(&from) || !RATES.contains(&to) {
@@ -145,7 +145,7 @@ impl Engine {
 /// Converts a whole recording: no delay, and exactly as long as its duration is at the new rate, rounded up.
 ///
 /// # Errors
-/// If either rate is outside [`RATES`](crate::clip::RATES).
+/// If either rate is outside `clip::RATES`.
 pub fn resample(samples: &[f32], from: u32, to: u32) -> Result<Vec<f32>, ResampleError> {
     let mut resampler = Resampler::new(from, to)?;
     let Some(engine) = &resampler.engine else { return Ok(samples.to_vec()) };

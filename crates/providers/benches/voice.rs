@@ -1,5 +1,6 @@
 //! How soon the voice starts to sound, and how much faster than speech it is made.
 
+#[expect(dead_code, reason = "the recogniser is for the tests and the other bench")]
 #[path = "../tests/local/mod.rs"]
 mod local;
 

@@ -3,6 +3,7 @@
 //! `pip` is told about the folder through its environment, and a test must not change its own; so each test runs
 //! itself again as a child (`fetch_as_child`) with that environment.
 #![cfg(feature = "models")]
+#![expect(clippy::unwrap_used, reason = "a test that breaks off says where")]
 
 use sayback_providers::models::{Manifest, Progress};
 use sha2::{Digest, Sha256};

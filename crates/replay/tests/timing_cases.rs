@@ -7,7 +7,7 @@ use sayback_replay::timing::{load_cases, parse_timing};
 
 fn run_all(file: &str, least: usize) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance").join(file);
-    let cases = load_cases(&path, parse_timing).unwrap();
+    let cases = load_cases(&path, parse_timing).unwrap_or_else(|error| panic!("{error}"));
     assert!(cases.len() >= least, "{} cases", cases.len());
     let mut failed = Vec::new();
     for case in &cases {

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p sayback --bench text_replay [-- SCENARIO]` prints the time for 60 s of call and the ratio to real
 //! time, which is the reference: a caller who waits for nothing would need it.
-#![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
+#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench reads the clock and prints")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -63,7 +63,7 @@ impl View {
 
     /// Waits until the agent has answered everything, or the call is over.
     fn wait_until_idle(&self) {
-        let busy = |state: &mut State| !state.done && !(state.idle && state.sent == state.taken);
+        let busy = |state: &mut State| !state.done && (!state.idle || state.sent != state.taken);
         let waited = self.changed.wait_while(self.state(), busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }

@@ -75,21 +75,24 @@ struct Done {
 
 pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let files = find(&args.paths)?;
-    let shared = Shared::new(args)?;
+    let shared = Shared::new()?;
     let done = run_all(&files, args, &shared);
     report(args, &done)
 }
 
+/// Things by the file that they were made from, or why they could not be.
+type Cache<T> = Mutex<BTreeMap<PathBuf, Result<T, String>>>;
+
 /// What scenarios share: agents, engines, and the executor.
 struct Shared {
     waits: Arc<Waits>,
-    agents: Mutex<BTreeMap<PathBuf, Result<Arc<AgentFile>, String>>>,
-    sounds: Mutex<BTreeMap<PathBuf, Result<SoundEngines, String>>>,
-    llms: Mutex<BTreeMap<PathBuf, Result<Arc<dyn Llm>, String>>>,
+    agents: Cache<Arc<AgentFile>>,
+    sounds: Cache<SoundEngines>,
+    llms: Cache<Arc<dyn Llm>>,
 }
 
 impl Shared {
-    fn new(_args: &Args) -> Result<Self, Stop> {
+    fn new() -> Result<Self, Stop> {
         Ok(Self {
             waits: Arc::new(Waits::new()?),
             agents: Mutex::default(),
@@ -127,7 +130,7 @@ impl Shared {
 }
 
 fn cached<T: Clone>(
-    cache: &Mutex<BTreeMap<PathBuf, Result<T, String>>>,
+    cache: &Cache<T>,
     path: &Path,
     make: impl FnOnce() -> Result<T, Stop>,
 ) -> Result<T, String> {
