@@ -2,6 +2,12 @@
 //!
 //! Target on two idle cores: 400 ms for a two-second utterance, 250 ms for a "yes" of 0.4 s.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test or bench that breaks off says where, and prints"
+)]
+
 #[path = "../tests/local/mod.rs"]
 mod local;
 

@@ -1,5 +1,11 @@
 //! How soon the voice starts to sound, and how much faster than speech it is made.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test or bench that breaks off says where, and prints"
+)]
+
 #[expect(dead_code, reason = "the recogniser is for the tests and the other bench")]
 #[path = "../tests/local/mod.rs"]
 mod local;

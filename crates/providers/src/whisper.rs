@@ -263,7 +263,7 @@ mod tests {
             let samples = tenths * SAMPLE_RATE / 10;
             for partial in [true, false] {
                 let context = audio_context(samples, partial);
-                assert!(context >= LEAST_CONTEXT && context <= WHOLE_CONTEXT);
+                assert!((LEAST_CONTEXT..=WHOLE_CONTEXT).contains(&context));
                 assert!(context * SAMPLE_RATE >= samples * POSITIONS, "{tenths}: {context}");
             }
         }

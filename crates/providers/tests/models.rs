@@ -1,5 +1,10 @@
 //! Fetching models: from a server of the test's own, never from outside.
 #![cfg(feature = "models")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test or bench that breaks off says where, and prints"
+)]
 
 use sayback_providers::models::{Manifest, ModelError, Progress};
 use std::fmt::Write as _;

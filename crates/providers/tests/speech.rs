@@ -1,5 +1,10 @@
 //! The voice and the recogniser against each other, on the real models.
 #![cfg(all(feature = "models", feature = "whisper", feature = "piper"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test or bench that breaks off says where, and prints"
+)]
 
 mod local;
 
