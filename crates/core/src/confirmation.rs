@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::event::{Frozen, ToolRef};
 use crate::ids::{CallId, HoldId};
+use crate::ledger::Used;
 
 /// A yes that was heard, for exactly one run of exactly one input.
 ///
@@ -23,15 +24,15 @@ pub struct Confirmation {
 }
 
 impl Confirmation {
+    /// `used` is the ledger's proof that this yes was written down and used up by this run alone.
     pub(crate) fn new(
-        hold: HoldId,
-        call: CallId,
-        tool: ToolRef,
+        used: Used,
+        (call, tool): (CallId, ToolRef),
         input: Frozen,
-        confirmed_by: String,
-        limit: Duration,
+        by: (String, Duration),
     ) -> Self {
-        Self { hold, call, tool, input, confirmed_by, limit }
+        let (confirmed_by, limit) = by;
+        Self { hold: used.hold(), call, tool, input, confirmed_by, limit }
     }
 
     /// The hold that was answered; with the session's id, the idempotency key of the run.

@@ -15,6 +15,7 @@ pub mod context;
 pub mod event;
 pub mod evidence;
 pub mod ids;
+mod ledger;
 mod playout;
 pub mod policy;
 mod segment;

@@ -352,6 +352,10 @@ impl Session {
     fn commit(&mut self) {
         let Some(hold) = self.gate.heard().cloned() else { return };
         let Some(check) = self.confirming_words(&hold) else { return };
+        // The yes is written down and used up in one step (LED-37); without it there is nothing to run on.
+        let (now, ledger) = (self.now, &mut self.gate.ledger);
+        ledger.record(hold.id, &hold.tool.name, &hold.input.hash, now);
+        let Some(used) = ledger.consume(hold.id, &hold.tool.name, &hold.input.hash, now) else { return };
         let record = self.record(&hold, "committed");
         self.take_answer();
         if let Some(open) = self.gate.open_mut() {
@@ -367,7 +371,7 @@ impl Session {
             input: json(&hold.input.json),
             confirmed_by: Some(check.clone()),
         });
-        let yes = Confirmation::new(hold.id, hold.call, hold.tool, hold.input, check, limit);
+        let yes = Confirmation::new(used, (hold.call, hold.tool), hold.input, (check, limit));
         self.command(Command::RunConfirmed(yes));
     }
 

@@ -15,6 +15,7 @@ use core::time::Duration;
 use crate::event::{AskTerms, CheckAnswer, EvidenceClass, Frozen, ToolRef};
 use crate::evidence::EvidenceRecord;
 use crate::ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
+use crate::ledger::Ledger;
 use crate::time::{LoopDelay, Time};
 
 /// How far a hold has come.
@@ -130,6 +131,8 @@ pub(crate) struct Gate {
     /// A call that came while the tool was running (row 4 of the table).
     pub(crate) next: Option<Hold>,
     pub(crate) misses: Vec<Misses>,
+    /// The yeses of this call.
+    pub(crate) ledger: Ledger,
     /// The record of the run under way; its outcome is still to come.
     pub(crate) committed: Option<EvidenceRecord>,
 }
