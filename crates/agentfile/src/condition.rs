@@ -30,6 +30,9 @@ const NUMERIC: [&str; 5] = ["float", "int", "abs", "round", "length"];
 
 impl Condition {
     pub(crate) fn compile(source: &str) -> Result<Self, String> {
+        if let Some(fault) = crate::template::too_long(source) {
+            return Err(fault);
+        }
         let tokens = tokens(source)?;
         environment().compile_expression(source).map_err(|error| error.to_string())?;
         for pair in tokens.windows(2) {

@@ -44,9 +44,21 @@ pub(crate) struct View<'a> {
     pub(crate) language: &'a str,
 }
 
+/// Longest template or expression in bytes. The engine's parser goes as deep as the text is long.
+const LONGEST_SOURCE: usize = 2_000;
+
+/// Why a template or an expression is not compiled, if it is too long for that.
+pub(crate) fn too_long(source: &str) -> Option<String> {
+    (source.len() > LONGEST_SOURCE)
+        .then(|| format!("it has {} bytes; at most {LONGEST_SOURCE} are taken", source.len()))
+}
+
 impl Template {
     /// Compiles it and checks that it reads only fields that exist. The error is a message and a hint.
     pub(crate) fn compile(source: &str, fields: &[&str], open: bool) -> Result<Self, (String, String)> {
+        if let Some(fault) = too_long(source) {
+            return Err((fault, String::from("split it, or build it in the tool")));
+        }
         let mut environment = environment();
         environment
             .add_template_owned(MAIN, source.to_owned())

@@ -593,3 +593,64 @@ fn vc_35_a_message_that_waited_is_no_answer() {
         "900 question.heard\n- ! check\n- tool.started",
     );
 }
+
+#[test]
+fn after_hold_on_the_next_words_bring_the_question_back() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5300 speech 2 5300
+             5700 end 2 5600
+             5750 words 2 hold on
+             5900 check c1 unclear
+             9000 speech 3 9000
+             9400 end 3 9300
+             9450 words 3 okay
+             9700 check c2 yes
+             10000 began u2
+             12000 over u2 12000
+             12400 speech 4 12400
+             12800 end 4 12700
+             12850 words 4 yes
+             13100 check c3 yes",
+        ),
+        "model.told text=The caller asked to wait.
+         question.repeated question=h_01
+         12000 question.heard
+         ! check c_03 yes
+         tool.started",
+    );
+}
+
+#[test]
+fn what_stands_in_brackets_is_said_too() {
+    let reply = |words| sayback_core::check::Reply {
+        language: "en",
+        question: "Shall I send a taxi at 3:30 pm?",
+        words,
+        input_json: None,
+        speakers: None,
+        confidence: None,
+        agent_speech_after: false,
+    };
+    for words in ["yes (not really)", "yes [no]", "yes (but at four)", "[cancel] yes", "yes （no）"] {
+        assert!(sayback_core::check::veto(&reply(words)).is_some(), "{words}");
+    }
+    assert!(sayback_core::check::veto(&reply("yes [laughs]")).is_none());
+}
+
+#[test]
+fn a_piece_of_an_amount_is_not_that_amount() {
+    let reply = |words| sayback_core::check::Reply {
+        language: "en",
+        question: "Shall I transfer 1,250 dollars and 50 cents?",
+        words,
+        input_json: Some("{\"amount\":\"1250.50\"}"),
+        speakers: None,
+        confidence: None,
+        agent_speech_after: false,
+    };
+    for words in ["yes 250", "yes two hundred and fifty", "yes 125"] {
+        assert!(sayback_core::check::veto(&reply(words)).is_some(), "{words}");
+    }
+}

@@ -29,6 +29,7 @@ const WHOLE_CONTEXT: usize = 1500;
 /// Sound up to this length fits the least context with room; longer finals get more, for quality.
 const SHORT_FINAL: usize = 5 * SAMPLE_RATE;
 const LONG_CONTEXT: usize = 768;
+const SECOND_CONTEXT: usize = 1024;
 
 /// More threads than this wait for each other longer than they compute, with models of this size.
 const MOST_THREADS: usize = 4;
@@ -117,11 +118,12 @@ impl Whisper {
         Ok(())
     }
 
-    fn parameters<'a>(&'a self, samples: usize, partial: bool, cancel: &'a Cancel) -> FullParams<'a, 'a> {
+    fn parameters<'a>(&'a self, samples: usize, pass: Pass, cancel: &'a Cancel) -> FullParams<'a, 'a> {
+        let partial = pass == Pass::Partial;
         let mut parameters = FullParams::new(SamplingStrategy::Greedy { best_of: 1 });
         parameters.set_language(Some(&self.options.language));
         parameters.set_n_threads(i32::try_from(self.threads()).unwrap_or(1));
-        parameters.set_audio_ctx(i32::try_from(audio_context(samples, partial)).unwrap_or(0));
+        parameters.set_audio_ctx(i32::try_from(audio_context(samples, pass)).unwrap_or(0));
         parameters.set_max_tokens(i32::try_from(most_tokens(samples)).unwrap_or(0));
         parameters.set_single_segment(true);
         parameters.set_no_context(true);
@@ -148,7 +150,8 @@ impl Whisper {
         self.options.threads.unwrap_or_else(|| (free_cores() / running).clamp(1, MOST_THREADS))
     }
 
-    fn run(&self, pcm: &[f32], partial: bool, cancel: &Cancel) -> Result<Transcription, SttError> {
+    /// One pass over the sound, judged.
+    fn run(&self, pcm: &[f32], pass: Pass, cancel: &Cancel) -> Result<Transcription, SttError> {
         let engine = &*self.engine;
         let failed = |error: whisper_rs::WhisperError| match cancel.is_cancelled() {
             true => SttError::Cancelled,
@@ -161,13 +164,16 @@ impl Whisper {
             None => engine.context.create_state().map_err(failed)?,
         };
         let padded = padded(pcm);
-        let outcome = state.full(self.parameters(padded.len(), partial, cancel), &padded);
-        let transcription = outcome.map(|()| words::read(&state, &engine.context, pcm.len(), !partial));
+        let outcome = state.full(self.parameters(padded.len(), pass, cancel), &padded);
+        let transcription =
+            outcome.map(|()| words::read(&state, &engine.context, pcm.len(), pass != Pass::Partial));
         idle().push(state);
         if cancel.is_cancelled() {
             return Err(SttError::Cancelled);
         }
-        transcription.map_err(failed)
+        let mut heard = transcription.map_err(failed)?;
+        heard.phantom = phantom::reason(&heard, pcm, &self.options.language).map(str::to_owned);
+        Ok(heard)
     }
 }
 
@@ -184,11 +190,24 @@ impl Transcribe for Whisper {
             return Ok(Transcription { no_speech: 1.0, ..Transcription::default() });
         }
         let _running = Running::new(&self.engine.running);
-        let mut transcription = self.run(pcm, partial, cancel)?;
-        transcription.phantom =
-            phantom::reason(&transcription, pcm, &self.options.language).map(str::to_owned);
-        Ok(transcription)
+        let first = self.run(pcm, if partial { Pass::Partial } else { Pass::Final }, cancel)?;
+        if partial || first.phantom.as_deref() != Some("loop") {
+            return Ok(first);
+        }
+        // A real phrase loops now and then for want of context; final words are worth a second look.
+        self.run(pcm, Pass::Again, cancel)
     }
+}
+
+/// What a pass over the sound is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    /// The caller still speaks.
+    Partial,
+    /// The caller has spoken.
+    Final,
+    /// The words of the final pass went round in circles.
+    Again,
 }
 
 /// Counts a running recognition for as long as it lives.
@@ -226,9 +245,13 @@ fn padded(pcm: &[f32]) -> Vec<f32> {
     samples
 }
 
-fn audio_context(samples: usize, partial: bool) -> usize {
+fn audio_context(samples: usize, pass: Pass) -> usize {
     let needed = (samples * POSITIONS).div_ceil(SAMPLE_RATE) + POSITIONS / 2;
-    let least = if partial || samples <= SHORT_FINAL { LEAST_CONTEXT } else { LONG_CONTEXT };
+    let least = match pass {
+        Pass::Again => SECOND_CONTEXT,
+        Pass::Final if samples > SHORT_FINAL => LONG_CONTEXT,
+        Pass::Final | Pass::Partial => LEAST_CONTEXT,
+    };
     needed.next_multiple_of(64).clamp(least, WHOLE_CONTEXT)
 }
 
@@ -263,7 +286,7 @@ mod tests {
         for tenths in 0..300 {
             let samples = tenths * SAMPLE_RATE / 10;
             for partial in [true, false] {
-                let context = audio_context(samples, partial);
+                let context = audio_context(samples, pass);
                 assert!((LEAST_CONTEXT..=WHOLE_CONTEXT).contains(&context));
                 assert!(context * SAMPLE_RATE >= samples * POSITIONS, "{tenths}: {context}");
             }

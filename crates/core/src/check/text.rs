@@ -90,6 +90,41 @@ struct Cutter<'a> {
     elided: bool,
 }
 
+/// What recognisers write for sounds that are no words.
+const SOUND_NOTES: &[&str] = &[
+    "laughs",
+    "laughing",
+    "laughter",
+    "laugh",
+    "cough",
+    "coughs",
+    "coughing",
+    "sigh",
+    "sighs",
+    "breath",
+    "breathing",
+    "music",
+    "noise",
+    "silence",
+    "pause",
+    "beep",
+    "static",
+    "applause",
+    "clears throat",
+    "background noise",
+    "lacht",
+    "husten",
+    "musik",
+    "rires",
+    "musique",
+    "risas",
+    "música",
+    "risos",
+    "笑",
+    "音楽",
+    "हँसी",
+];
+
 impl Cutter<'_> {
     /// Handles what begins at `at` and says where to go on.
     fn step(&mut self, at: usize) -> usize {
@@ -122,7 +157,9 @@ impl Cutter<'_> {
             _ => return None,
         };
         let len = self.chars[at..].iter().take(40).position(|&c| c == close)?;
-        Some(at + len + 1)
+        let note: String = self.chars[at + 1..at + len].iter().flat_map(|c| c.to_lowercase()).collect();
+        // Only a recogniser's note of a sound is no word of the caller's; anything else in brackets is.
+        SOUND_NOTES.contains(&note.trim()).then_some(at + len + 1)
     }
 
     fn word_end(&self, at: usize) -> usize {

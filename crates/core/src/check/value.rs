@@ -143,7 +143,8 @@ impl Known {
             Value::Figures { figures: known, spelled: whole } => {
                 same(known, figures)
                     || spelled
-                        && figures.len() >= 3
+                        && figures.len() >= 4
+                        && known.bytes().all(|digit| digit.is_ascii_digit())
                         && (*whole || known.len() >= 6)
                         && known.contains(figures)
             }

@@ -202,6 +202,11 @@ impl Session {
         let stale = self.is_stale(hold);
         match answer {
             CheckAnswer::Verdict { verdict: Verdict::No } => self.decline(),
+            // The caller asked to wait: what they say next brings the question back, and only then can it be answered.
+            CheckAnswer::Verdict { verdict: Verdict::Yes } if hold.rounds.wait_since.is_some() => {
+                self.take_answer();
+                self.ask_again();
+            }
             CheckAnswer::Verdict { verdict: Verdict::Yes } if stale => self.ask_stale(),
             CheckAnswer::Verdict { verdict: Verdict::Yes } => {
                 if self.grace_over_at().is_some_and(|at| at <= self.now) {
@@ -269,7 +274,8 @@ impl Session {
         let yes = CheckAnswer::Verdict { verdict: Verdict::Yes };
         let said_yes = hold.answer.check.as_ref().is_some_and(|check| check.answer.as_ref() == Some(&yes));
         let stale = self.is_stale(hold);
-        if (!said_yes && hold.answer.digit.is_none()) || stale {
+        let waits = hold.rounds.wait_since.is_some();
+        if (!said_yes && hold.answer.digit.is_none()) || stale || waits {
             return None;
         }
         if self.line.chat || self.line.hung_up.is_some() {

@@ -139,8 +139,10 @@ fn read_lines(
     clock: Clock,
     interactive: bool,
 ) {
-    for line in std::io::stdin().lock().lines() {
+    for line in std::io::stdin().lock().split(b'\n') {
         let Ok(line) = line else { break };
+        // A byte that is no text does not lose the lines behind it.
+        let line = String::from_utf8_lossy(&line).into_owned();
         if !interactive {
             view.wait_until_idle();
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::Llm;
 
 use crate::engines::{Grounding, Waits, llm, load_agent, sound};
-use crate::exit::{Stop, unwritable};
+use crate::exit::{MISSING, Stop, unwritable};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
@@ -77,7 +78,8 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let files = find(&args.paths)?;
     let shared = Shared::new()?;
     let done = run_all(&files, args, &shared);
-    report(args, &done)
+    let status = report(args, &done)?;
+    Ok(if shared.missing.load(Ordering::Relaxed) { MISSING } else { status })
 }
 
 /// Things by the file that they were made from, or why they could not be.
@@ -89,6 +91,8 @@ struct Shared {
     agents: Cache<Arc<AgentFile>>,
     sounds: Cache<SoundEngines>,
     llms: Cache<Arc<dyn Llm>>,
+    /// Something that is needed is not here.
+    missing: AtomicBool,
 }
 
 impl Shared {
@@ -98,19 +102,38 @@ impl Shared {
             agents: Mutex::default(),
             sounds: Mutex::default(),
             llms: Mutex::default(),
+            missing: AtomicBool::new(false),
         })
     }
 
+    fn cached<T: Clone>(
+        &self,
+        cache: &Cache<T>,
+        path: &Path,
+        make: impl FnOnce() -> Result<T, Stop>,
+    ) -> Result<T, String> {
+        let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = cache.get(path) {
+            return found.clone();
+        }
+        let made = make().map_err(|stop| {
+            self.missing.fetch_or(stop.code == MISSING, Ordering::Relaxed);
+            stop.to_string()
+        });
+        cache.insert(path.to_owned(), made.clone());
+        made
+    }
+
     fn agent(&self, path: &Path) -> Result<Arc<AgentFile>, String> {
-        cached(&self.agents, path, || load_agent(path).map(Arc::new))
+        self.cached(&self.agents, path, || load_agent(path).map(Arc::new))
     }
 
     fn sound(&self, file: &AgentFile) -> Result<SoundEngines, String> {
-        cached(&self.sounds, &file.path, || sound(file))
+        self.cached(&self.sounds, &file.path, || sound(file))
     }
 
     fn llm(&self, file: &AgentFile) -> Result<Arc<dyn Llm>, String> {
-        cached(&self.llms, &file.path, || self.waits.runtime().block_on(llm(&file.llm, None)))
+        self.cached(&self.llms, &file.path, || self.waits.runtime().block_on(llm(&file.llm, None)))
     }
 
     fn engines(&self, scenario: &Scenario, mode: SpeechMode, agent: &Path) -> Result<Engines, String> {
@@ -127,20 +150,6 @@ impl Shared {
             assumed_loop: file.line.assumed_loop,
         })
     }
-}
-
-fn cached<T: Clone>(
-    cache: &Cache<T>,
-    path: &Path,
-    make: impl FnOnce() -> Result<T, Stop>,
-) -> Result<T, String> {
-    let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = cache.get(path) {
-        return found.clone();
-    }
-    let made = make().map_err(|stop| stop.to_string());
-    cache.insert(path.to_owned(), made.clone());
-    made
 }
 
 fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Stop> {
