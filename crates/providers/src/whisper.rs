@@ -285,7 +285,7 @@ mod tests {
     fn the_context_covers_the_sound_and_is_never_below_the_least() {
         for tenths in 0..300 {
             let samples = tenths * SAMPLE_RATE / 10;
-            for partial in [true, false] {
+            for pass in [Pass::Partial, Pass::Final, Pass::Again] {
                 let context = audio_context(samples, pass);
                 assert!((LEAST_CONTEXT..=WHOLE_CONTEXT).contains(&context));
                 assert!(context * SAMPLE_RATE >= samples * POSITIONS, "{tenths}: {context}");
