@@ -18,7 +18,7 @@ mod page;
 mod timeline;
 
 pub use console::{Tally, outcome_json, write_outcome};
-pub use event_log::{EventLog, event_line};
+pub use event_log::EventLog;
 pub use junit::junit_xml;
 pub use page::{CallPage, Recording, call_page};
 

@@ -5,10 +5,11 @@ use std::path::Path;
 use proptest::prelude::*;
 use sayback_core::{Report, Time};
 use sayback_replay::report::{
-    CallPage, EventLog, Outcome, Recording, RunResult, Tally, call_page, event_line, junit_xml, outcome_json,
+    CallPage, EventLog, Outcome, Recording, RunResult, Tally, call_page, junit_xml, outcome_json,
     write_outcome,
 };
 use sayback_replay::scenario::{Failure, Fault, unknown_parts};
+use sayback_runtime::events::event_line;
 use serde_json::{Value, json};
 
 fn log(name: &str) -> Vec<Value> {
@@ -219,7 +220,7 @@ fn junit_is_valid_xml_with_every_result() {
 
 #[test]
 fn an_event_line_begins_with_its_time_and_name() {
-    let line = event_line(Time::from_micros(1_234_500), &Report::Dtmf { digit: '1' }).unwrap();
+    let line = event_line(Time::from_micros(1_234_500), &Report::Dtmf { digit: '1' });
     let mut log = EventLog::new(Vec::new());
     log.write(&line).unwrap();
     log.flush().unwrap();

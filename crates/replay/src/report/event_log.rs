@@ -2,21 +2,7 @@
 
 use std::io::{self, Write};
 
-use sayback_core::{Report, Time};
-use serde_json::{Map, Value};
-
-/// One line of the event log: `t_ms` first, then `event`, then the event's fields.
-///
-/// # Errors
-/// A report that is no JSON object; none of ours is.
-pub fn event_line(at: Time, report: &Report) -> Result<Value, serde_json::Error> {
-    let mut line = Map::new();
-    line.insert("t_ms".into(), Value::from(at.as_millis_f64()));
-    if let Value::Object(fields) = serde_json::to_value(report)? {
-        line.extend(fields);
-    }
-    Ok(Value::Object(line))
-}
+use serde_json::Value;
 
 /// Writes events as JSON lines, as they come.
 #[derive(Debug)]
