@@ -4,6 +4,7 @@ pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod conform;
 pub(crate) mod doctor;
+mod log;
 pub(crate) mod models;
 pub(crate) mod replay;
 mod stored;

@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use clap::Args as ClapArgs;
 use sayback_core::{CallStart, Event, Item, Rewind, Session, Speak};
 use sayback_runtime::clock::{Clock, unix_seconds};
-use sayback_runtime::driver::{Driver, Observer, Parts};
+use sayback_runtime::driver::{Driver, Parts};
 use sayback_runtime::line::Line;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
 use crate::engines::{Grounding, Waits, load_agent, warmed_llm};
-use crate::exit::{Stop, unwritable};
+use crate::exit::Stop;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
@@ -78,10 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         None => None,
     };
     let model = warmed_llm(&waits, &file, args.script.as_deref())?;
-    let log = match &args.events {
-        Some(path) => Some(std::fs::File::create(path).map_err(|error| unwritable(path, &error))?),
-        None => None,
-    };
+    let observers = super::log::observers(args.events.as_deref())?;
     let id = reopened
         .as_ref()
         .map_or_else(|| format!("chat-{}-{}", unix_seconds(), std::process::id()), |r| r.0.clone());
@@ -97,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         llm: model,
         screen,
         line: Box::new(line),
-        observers: log.map(|file| Box::new(Log(file)) as Box<dyn Observer>).into_iter().collect(),
+        observers,
         call: id.clone(),
         clock,
     };
@@ -258,14 +255,5 @@ impl Line for ChatLine {
 
     fn close(&mut self) {
         self.view.change(|state| state.done = true);
-    }
-}
-
-struct Log(std::fs::File);
-
-impl Observer for Log {
-    fn on_event(&mut self, line: &Value) {
-        // A log that cannot be written does not end the call.
-        let _ = writeln!(self.0, "{line}");
     }
 }

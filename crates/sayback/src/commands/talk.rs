@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use sayback_agentfile::{AgentFile, LlmProvider};
 use sayback_core::{CallStart, Event, Interval, SegmentId, Session, Speak, Time, UtteranceId};
 use sayback_runtime::clock::{Clock, unix_seconds};
-use sayback_runtime::driver::{Driver, Observer, Parts, Screen};
+use sayback_runtime::driver::{Driver, Parts, Screen};
 use sayback_runtime::ears::{EarEngines, Ears, Heard, Listener, ears};
 use sayback_runtime::line::Line;
 use sayback_runtime::voice::{Player, Voice};
@@ -20,7 +20,7 @@ use sayback_transports::mic::{
 use serde_json::Value;
 
 use crate::engines::{Grounding, Waits, load_agent, sound, warmed_llm};
-use crate::exit::{Stop, unwritable};
+use crate::exit::Stop;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DeviceArgs {
@@ -143,10 +143,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     file.agent.policy.turn.judged = engines.end_of_turn.is_some();
     let waits = Waits::new()?;
     let model = warmed_llm(&waits, &file, args.script.as_deref())?;
-    let log = match &args.events {
-        Some(path) => Some(std::fs::File::create(path).map_err(|error| unwritable(path, &error))?),
-        None => None,
-    };
+    let observers = super::log::observers(args.events.as_deref())?;
     let clock = Clock::start();
     let (line, facts) = MicLine::open(options, call_clock(clock)).map_err(missing)?;
     let (input, output) = line.devices();
@@ -159,7 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         llm: model,
         screen,
         line: Box::new(TalkLine { mic, voice, ears: None, status: Status::new() }),
-        observers: log.map(|file| Box::new(Log(file)) as Box<dyn Observer>).into_iter().collect(),
+        observers,
         call: format!("talk-{}-{}", unix_seconds(), std::process::id()),
         clock,
     };
@@ -369,14 +366,5 @@ impl Status {
             eprint!("\r\x1b[2K");
             self.shown.clear();
         }
-    }
-}
-
-struct Log(std::fs::File);
-
-impl Observer for Log {
-    fn on_event(&mut self, line: &Value) {
-        // In one piece: whoever reads along finds whole lines. A log that cannot be written does not end the call.
-        let _ = self.0.write_all(format!("{line}\n").as_bytes());
     }
 }
