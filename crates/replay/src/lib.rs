@@ -6,4 +6,5 @@ mod mouth;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod sweep;
 pub mod timing;

@@ -84,12 +84,19 @@ pub(crate) struct Mouth {
 pub(crate) struct LineRule {
     pub(crate) delay: LoopDelay,
     pub(crate) evidence: EvidenceClass,
+    /// How long the loop really is, where the file says so.
+    pub(crate) whole: Option<Duration>,
 }
 
 impl LineRule {
     /// The rule of each class of evidence for a line of this length.
     pub(crate) fn of(path: &LinePath, assumed: Duration) -> Self {
-        let whole = path.round_trip.unwrap_or(Duration::ZERO) + path.output_buffer;
+        let measured = match path.transport {
+            // There is no line to measure.
+            Transport::Local | Transport::Chat => Some(path.round_trip.unwrap_or(Duration::ZERO)),
+            Transport::Sip | Transport::WebRtc | Transport::MediaStream => path.round_trip,
+        };
+        let whole = measured.unwrap_or(Duration::ZERO) + path.output_buffer;
         let around = |ms: u64| LoopDelay {
             at_least: whole.saturating_sub(Duration::from_millis(ms)),
             at_most: whole + Duration::from_millis(ms),
@@ -103,8 +110,14 @@ impl LineRule {
                 LoopDelay { at_least: whole.min(assumed), at_most: whole.max(assumed) }
             }
         };
-        let delay = if path.transport == Transport::Chat { LoopDelay::default() } else { delay };
-        Self { delay, evidence: path.evidence }
+        if path.transport == Transport::Chat {
+            return Self {
+                delay: LoopDelay::default(),
+                evidence: path.evidence,
+                whole: Some(Duration::ZERO),
+            };
+        }
+        Self { delay, evidence: path.evidence, whole: measured.map(|_| whole) }
     }
 }
 

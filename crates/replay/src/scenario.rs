@@ -17,7 +17,7 @@ use serde_json::Value;
 mod check;
 mod expect;
 mod fault;
-mod numbers;
+pub(crate) mod numbers;
 mod read;
 mod vocabulary;
 mod when;

@@ -8,5 +8,6 @@ mod log;
 pub(crate) mod models;
 pub(crate) mod replay;
 mod stored;
+pub(crate) mod sweep;
 #[cfg(feature = "mic")]
 pub(crate) mod talk;

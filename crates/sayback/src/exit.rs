@@ -22,6 +22,11 @@ impl Stop {
         Self { code: UNUSABLE, message: message.to_string() }
     }
 
+    /// With the exit status given.
+    pub(crate) fn with_code(code: u8, message: impl fmt::Display) -> Self {
+        Self { code, message: message.to_string() }
+    }
+
     /// Something is missing.
     pub(crate) fn missing(message: impl fmt::Display) -> Self {
         Self { code: MISSING, message: message.to_string() }

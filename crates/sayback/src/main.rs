@@ -35,6 +35,8 @@ enum Command {
     Chat(commands::chat::Args),
     /// Runs scenarios (*.call.toml) on a virtual clock; folders are searched
     Replay(commands::replay::Args),
+    /// Moves the caller's answer across the end of the question, and says where the decision flips
+    Sweep(commands::sweep::Args),
     /// Checks an agent file and lints its questions
     Check(commands::check::Args),
     /// Runs conformance cases
@@ -81,6 +83,7 @@ fn run(command: Command) -> Result<u8, Stop> {
         Command::Talk(args) => commands::talk::run(&args),
         Command::Chat(args) => commands::chat::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Sweep(args) => commands::sweep::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Models(args) => commands::models::run(&args),

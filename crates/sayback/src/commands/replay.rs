@@ -63,9 +63,18 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Speech {
+pub(super) enum Speech {
     Audio,
     Text,
+}
+
+impl From<Speech> for SpeechMode {
+    fn from(speech: Speech) -> Self {
+        match speech {
+            Speech::Audio => Self::Audio,
+            Speech::Text => Self::Text,
+        }
+    }
 }
 
 /// One scenario's outcome with what is written of it.
@@ -79,14 +88,14 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let shared = Shared::new()?;
     let done = run_all(&files, args, &shared);
     let status = report(args, &done)?;
-    Ok(if shared.missing.load(Ordering::Relaxed) { MISSING } else { status })
+    Ok(if shared.is_missing() { MISSING } else { status })
 }
 
 /// Things by the file that they were made from, or why they could not be.
 type Cache<T> = Mutex<BTreeMap<PathBuf, Result<T, String>>>;
 
 /// What scenarios share: agents, engines, and the executor.
-struct Shared {
+pub(super) struct Shared {
     waits: Arc<Waits>,
     agents: Cache<Arc<AgentFile>>,
     sounds: Cache<SoundEngines>,
@@ -96,7 +105,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn new() -> Result<Self, Stop> {
+    pub(super) fn new() -> Result<Self, Stop> {
         Ok(Self {
             waits: Arc::new(Waits::new()?),
             agents: Mutex::default(),
@@ -136,7 +145,17 @@ impl Shared {
         self.cached(&self.llms, &file.path, || self.waits.runtime().block_on(llm(&file.llm, None)))
     }
 
-    fn engines(&self, scenario: &Scenario, mode: SpeechMode, agent: &Path) -> Result<Engines, String> {
+    /// Something that was needed is not here.
+    pub(super) fn is_missing(&self) -> bool {
+        self.missing.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn engines(
+        &self,
+        scenario: &Scenario,
+        mode: SpeechMode,
+        agent: &Path,
+    ) -> Result<Engines, String> {
         let file = self.agent(agent)?;
         let live = scenario.model.is_none();
         let local = file.llm.provider == sayback_agentfile::LlmProvider::Local;
@@ -235,11 +254,7 @@ fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
         scenario.model = None;
         scenario.checks = None;
     }
-    let mode = match args.speech {
-        None => scenario.speech,
-        Some(Speech::Audio) => SpeechMode::Audio,
-        Some(Speech::Text) => SpeechMode::Text,
-    };
+    let mode = args.speech.map_or(scenario.speech, SpeechMode::from);
     let agent = args.agent.as_ref().unwrap_or(&scenario.agent);
     let ran = shared
         .engines(&scenario, mode, agent)
