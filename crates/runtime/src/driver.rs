@@ -113,6 +113,11 @@ impl Driver {
         self.line.listen(listener);
     }
 
+    /// One more who hears of the call: for those who need the queue into it, which is made here.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.observers.push(observer);
+    }
+
     /// Runs the call to its end; gives the session as it was left.
     pub async fn run(mut self) -> Session {
         let tools = self.agent.tool_refs();

@@ -4,6 +4,7 @@
 //! reaches it through one bounded queue. It knows no vendor by name.
 
 pub mod agent;
+pub mod calls;
 pub mod clock;
 pub mod driver;
 pub mod ears;
@@ -14,5 +15,6 @@ pub mod llm;
 pub mod prepare;
 pub mod prompt;
 pub mod stt;
+pub mod switchboard;
 pub mod tts;
 pub mod voice;

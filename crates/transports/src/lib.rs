@@ -1,7 +1,9 @@
-//! Microphone and speaker; later SIP, WebRTC and media streams.
+//! Microphone and speaker, and the line over a network on which SIP, media streams and WebRTC stand.
 //!
 //! A transport moves sound and says what was played and how it knows. It may not decide anything about the
 //! conversation, and it may not read a clock of its own: whoever opens a line hands the call clock in.
 
 #[cfg(feature = "mic")]
 pub mod mic;
+#[cfg(feature = "wire")]
+pub mod wire;

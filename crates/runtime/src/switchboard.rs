@@ -1,0 +1,356 @@
+//! Where a call to a server is taken: is there room, who answers, and off it goes.
+//!
+//! Transports know how calls come; the switchboard knows who answers them. A transport asks for a place
+//! ([`Switchboard::admit`]), opens its line with the voice that it was given, and starts the call
+//! ([`Admitted::start`]). Each transport says "no" in its own words: 486 and 503 in SIP, 404 and 503 in HTTP.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sayback_core::{CallStart, Event};
+use sayback_media::{EndOfTurn, SpeechProbability};
+use tokio::sync::mpsc::Sender;
+use tokio::task::JoinSet;
+
+use crate::agent::Agent;
+use crate::calls::{CallLog, CallView, Calls, LineControl, Place};
+use crate::clock::{Clock, unix_seconds};
+use crate::driver::{Driver, Observer, Parts, Screen};
+use crate::ears::{EarEngines, Ears, ears};
+use crate::line::Line;
+use crate::llm::Llm;
+use crate::stt::Transcribe;
+use crate::tts::Synthesize;
+
+/// After the end of a call was asked for, a call that does not end is hung up.
+const GOODBYE: Duration = Duration::from_secs(20);
+
+/// Makes a model for one call: most share one, a scripted one begins its script anew.
+pub type NewLlm = Arc<dyn Fn() -> Arc<dyn Llm> + Send + Sync>;
+/// Makes a voice activity model for one call.
+pub type NewVad = Arc<dyn Fn() -> Box<dyn SpeechProbability> + Send + Sync>;
+
+/// Who answers: an agent and its engines, shared by its calls. A call keeps the one that it began with.
+#[derive(Clone)]
+pub struct Desk {
+    /// The agent.
+    pub agent: Arc<Agent>,
+    /// Its model.
+    pub llm: NewLlm,
+    /// What looks at the model's calls first, if anything.
+    pub screen: Option<Arc<dyn Screen>>,
+    /// Voice activity.
+    pub vad: NewVad,
+    /// Recognition.
+    pub stt: Arc<dyn Transcribe>,
+    /// The voice.
+    pub tts: Arc<dyn Synthesize>,
+    /// The end-of-turn model, where there is one.
+    pub end_of_turn: Option<Arc<EndOfTurn>>,
+    /// The loop that a line is assumed to have where nothing better is known.
+    pub assumed_loop: Duration,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").field("agent", &self.agent.name).finish_non_exhaustive()
+    }
+}
+
+/// How a call came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The transport's name as the event log says it.
+    pub transport: String,
+    /// What was called: a number, a user, or the path's own word for it.
+    pub to: String,
+    /// Who calls, as far as known.
+    pub from: String,
+    /// Whether we called them.
+    pub outbound: bool,
+    /// Call variables: headers and what the vendor passes on.
+    pub vars: BTreeMap<String, String>,
+}
+
+/// Knows who answers what.
+#[async_trait::async_trait]
+pub trait Desks: Send + Sync + std::fmt::Debug {
+    /// Who answers this call. May wait for models to be loaded.
+    ///
+    /// # Errors
+    /// If nobody does, or who should cannot.
+    async fn find(&self, asked: &Asked) -> Result<Arc<Desk>, NotNow>;
+}
+
+/// Who else hears of calls: recordings, stores.
+pub trait Witnesses: Send + Sync + std::fmt::Debug {
+    /// Those for one call that begins now.
+    fn of(&self, call: &CallView, desk: &Desk) -> Vec<Box<dyn Observer>>;
+}
+
+/// Why a call is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotNow {
+    /// The server is going down.
+    #[error("the server is shutting down and takes no calls; call again in a minute")]
+    Draining,
+    /// There are as many calls as it may have.
+    #[error("all {most} places are taken; call again later")]
+    Full {
+        /// How many it may have.
+        most: usize,
+    },
+    /// Nobody answers there.
+    #[error("no agent answers {to:?}; name one in [agents]")]
+    Unknown {
+        /// What was called.
+        to: String,
+    },
+    /// Who should answer cannot: a model or a key is missing.
+    #[error("the agent for {to:?} cannot answer: {reason}")]
+    Broken {
+        /// What was called.
+        to: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a server allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls at the same time.
+    pub calls: usize,
+    /// Longest call; then it is ended as if the program had asked for it.
+    pub longest: Duration,
+    /// Calls that are kept after their end.
+    pub kept: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { calls: 100, longest: Duration::from_secs(3_600), kept: 100 }
+    }
+}
+
+/// Takes calls.
+#[derive(Clone)]
+pub struct Switchboard {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    desks: Arc<dyn Desks>,
+    witnesses: Option<Arc<dyn Witnesses>>,
+    limits: Limits,
+    calls: Calls,
+    draining: AtomicBool,
+    numbers: AtomicU64,
+    /// Refused calls, by why.
+    refused: AtomicU64,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl std::fmt::Debug for Switchboard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Switchboard").field("calls", &self.shared.calls).finish_non_exhaustive()
+    }
+}
+
+impl Switchboard {
+    /// A server's switchboard.
+    pub fn new(desks: Arc<dyn Desks>, witnesses: Option<Arc<dyn Witnesses>>, limits: Limits) -> Self {
+        let shared = Shared {
+            desks,
+            witnesses,
+            limits,
+            calls: Calls::new(limits.kept),
+            draining: AtomicBool::new(false),
+            numbers: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            tasks: Mutex::new(JoinSet::new()),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The calls that there are.
+    pub fn calls(&self) -> &Calls {
+        &self.shared.calls
+    }
+
+    /// How many calls were refused so far.
+    pub fn refused(&self) -> u64 {
+        self.shared.refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether calls are taken.
+    pub fn is_open(&self) -> bool {
+        !self.shared.draining.load(Ordering::Acquire)
+    }
+
+    /// Asks for a place and for who answers. The place is kept as long as the answer is.
+    ///
+    /// # Errors
+    /// If the call is not to be taken; nothing has begun then.
+    pub async fn admit(&self, asked: Asked) -> Result<Admitted, NotNow> {
+        let admitted = self.try_admit(asked).await;
+        if admitted.is_err() {
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        admitted
+    }
+
+    async fn try_admit(&self, asked: Asked) -> Result<Admitted, NotNow> {
+        if !self.is_open() {
+            return Err(NotNow::Draining);
+        }
+        let most = self.shared.limits.calls;
+        let place = self.shared.calls.reserve(most).ok_or(NotNow::Full { most })?;
+        let desk = self.shared.desks.find(&asked).await?;
+        let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}-{:x}-{}-{number}", asked.transport, unix_seconds(), std::process::id());
+        Ok(Admitted { board: self.clone(), place, desk, asked, id })
+    }
+
+    /// Takes no more calls, waits for those that go on, and after `patience` asks them to end.
+    pub async fn drain(&self, patience: Duration) {
+        self.shared.draining.store(true, Ordering::Release);
+        let calls = &self.shared.calls;
+        if tokio::time::timeout(patience, calls.none_live()).await.is_err() {
+            calls.tell_all(&Event::EndRequested);
+            if tokio::time::timeout(GOODBYE, calls.none_live()).await.is_err() {
+                calls.tell_all(&Event::HungUp);
+                let _ = tokio::time::timeout(GOODBYE, calls.none_live()).await;
+            }
+        }
+    }
+
+    /// Runs something as long as the server does, or until it is done.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that are done are let go of.
+        while let Some(done) = tasks.try_join_next() {
+            if let Err(error) = done {
+                tracing::error!("a call broke off: {error}");
+            }
+        }
+        tasks.spawn(task);
+    }
+}
+
+/// A call that may be answered.
+#[derive(Debug)]
+pub struct Admitted {
+    board: Switchboard,
+    place: Place,
+    desk: Arc<Desk>,
+    asked: Asked,
+    id: String,
+}
+
+/// A call that has begun.
+#[derive(Debug)]
+pub struct Started {
+    /// Its id.
+    pub id: String,
+    /// The queue into it.
+    pub call: Sender<Event>,
+    /// Its ears, for the transport to feed.
+    pub ears: Ears,
+}
+
+impl Admitted {
+    /// Who answers.
+    pub fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// The call's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Starts the call on a line. `clock` is the clock that the line was opened with. The call runs on the executor of
+    /// whoever calls this.
+    pub fn start(self, line: Box<dyn Line>, control: Option<Arc<dyn LineControl>>, clock: Clock) -> Started {
+        let Self { board, place, desk, asked, id } = self;
+        let view = view(&id, &desk, &asked);
+        let witnesses = board.shared.witnesses.as_ref();
+        let observers = witnesses.map(|w| w.of(&view, &desk)).unwrap_or_default();
+        let parts = Parts {
+            agent: Arc::clone(&desk.agent),
+            llm: (desk.llm)(),
+            screen: desk.screen.clone(),
+            line,
+            observers,
+            call: id.clone(),
+            clock,
+        };
+        let (mut driver, call) = Driver::new(parts);
+        let engines = EarEngines {
+            vad: (desk.vad)(),
+            stt: Arc::clone(&desk.stt),
+            end_of_turn: desk.end_of_turn.clone(),
+        };
+        let (ears, listener) = ears(engines, call.clone());
+        driver.listen(listener);
+        let log = board.shared.calls.enter(view, call.clone(), control);
+        let start = CallStart {
+            transport: asked.transport,
+            call: id.clone(),
+            language: desk.agent.language.clone(),
+            greeting: desk.agent.greeting.clone(),
+            chat: false,
+        };
+        let longest = board.shared.limits.longest;
+        board.spawn(hold(driver, start, Held { call: call.clone(), log, place, clock, longest }));
+        Started { id, call, ears }
+    }
+}
+
+fn view(id: &str, desk: &Desk, asked: &Asked) -> CallView {
+    CallView {
+        call: id.to_owned(),
+        agent: desk.agent.name.clone(),
+        transport: asked.transport.clone(),
+        from: asked.from.clone(),
+        to: asked.to.clone(),
+        outbound: asked.outbound,
+        began: unix_seconds(),
+        live: true,
+        ended: None,
+        question: None,
+        events: 0,
+    }
+}
+
+/// What a call is held by.
+struct Held {
+    call: Sender<Event>,
+    log: CallLog,
+    place: Place,
+    clock: Clock,
+    longest: Duration,
+}
+
+/// Holds a call to its end, and no longer than the limit.
+async fn hold(mut driver: Driver, start: CallStart, held: Held) {
+    let Held { call, log, place, clock, longest } = held;
+    driver.observe(Box::new(log));
+    let _ = call.send(Event::CallStarted(start)).await;
+    let end = clock.now() + longest;
+    let limit = async {
+        tokio::time::sleep_until(clock.instant(end).into()).await;
+        let _ = call.send(Event::EndRequested).await;
+        tokio::time::sleep_until(clock.instant(end + GOODBYE).into()).await;
+        let _ = call.send(Event::HungUp).await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = driver.run() => {}
+        () = limit => {}
+    }
+    drop(place);
+}
