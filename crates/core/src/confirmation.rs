@@ -16,6 +16,7 @@ use crate::ledger::Used;
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Confirmation {
     hold: HoldId,
+    attempt: u32,
     call: CallId,
     tool: ToolRef,
     input: Frozen,
@@ -32,12 +33,18 @@ impl Confirmation {
         by: (String, Duration),
     ) -> Self {
         let (confirmed_by, limit) = by;
-        Self { hold: used.hold(), call, tool, input, confirmed_by, limit }
+        Self { hold: used.hold(), attempt: used.attempt(), call, tool, input, confirmed_by, limit }
     }
 
     /// The hold that was answered; with the session's id, the idempotency key of the run.
     pub fn hold(&self) -> HoldId {
         self.hold
+    }
+
+    /// Which run of this hold it is, from 1. More than one only after the caller's own rewind to its question, with
+    /// the same idempotency key (VC-76).
+    pub fn attempt(&self) -> u32 {
+        self.attempt
     }
 
     /// The model's call.

@@ -307,6 +307,11 @@ pub enum ToolOutcome {
     },
     /// It did not answer within its limit: it may or may not have happened (VC-62).
     Unknown,
+    /// The handler was not called: the run could not be written down first, or was made elsewhere already (VC-65).
+    NotRun {
+        /// What the model is told.
+        message: String,
+    },
 }
 
 /// The answer of the check.
@@ -446,12 +451,36 @@ pub enum PlayoutFailure {
 }
 
 /// A stored conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reopened {
     /// What was said and done before.
     pub items: Vec<Item>,
     /// The question it ended with, if it was heard to its end.
     pub open: Option<OpenQuestion>,
+    /// How many holds there were: a later one gets a later id, and with it an idempotency key of its own.
+    #[serde(default)]
+    pub holds: u32,
+    /// The hold of each confirmed run so far, in order; one that ran again after a rewind is there twice (VC-76).
+    #[serde(default)]
+    pub runs: Vec<HoldId>,
+    /// Runs whose outcome the items do not tell yet: the process ended before it could be added (VC-79).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsettled: Vec<PastRun>,
+}
+
+/// A confirmed run of an earlier process, and what is known of it now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastRun {
+    /// Its hold.
+    pub hold: HoldId,
+    /// The model's call.
+    pub call: CallId,
+    /// The tool's name.
+    pub tool: String,
+    /// The words or the digit that said yes.
+    pub confirmed_by: String,
+    /// What came of it. `Unknown`: it had begun, and no result was written down. It is never run again by itself.
+    pub outcome: ToolOutcome,
 }
 
 /// A question that was open when a conversation was stored.

@@ -26,11 +26,19 @@ struct Entry {
 
 /// A yes that has been used up. Made by the ledger alone, and taken by value.
 #[derive(Debug)]
-pub(crate) struct Used(HoldId);
+pub(crate) struct Used {
+    hold: HoldId,
+    attempt: u32,
+}
 
 impl Used {
     pub(crate) fn hold(&self) -> HoldId {
-        self.0
+        self.hold
+    }
+
+    /// Which run of this hold it is, from 1.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
     }
 }
 
@@ -38,9 +46,21 @@ impl Used {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Ledger {
     entries: Vec<Entry>,
+    /// The hold of each run so far.
+    runs: Vec<HoldId>,
 }
 
 impl Ledger {
+    /// The hold of each run so far, in order.
+    pub(crate) fn runs(&self) -> &[HoldId] {
+        &self.runs
+    }
+
+    /// The runs of an earlier part of the conversation.
+    pub(crate) fn ran_before(&mut self, runs: Vec<HoldId>) {
+        self.runs = runs;
+    }
+
     /// Writes a yes down.
     pub(crate) fn record(&mut self, hold: HoldId, tool: &str, input_hash: &str, at: Time) {
         if self.entries.len() >= MOST_ENTRIES {
@@ -53,7 +73,10 @@ impl Ledger {
     pub(crate) fn consume(&mut self, hold: HoldId, tool: &str, input_hash: &str, now: Time) -> Option<Used> {
         let fits = |e: &Entry| e.hold == hold && e.tool == tool && e.input_hash == input_hash;
         let at = self.entries.iter().position(|e| fits(e) && now.since(e.at) <= LONGEST)?;
-        Some(Used(self.entries.remove(at).hold))
+        let hold = self.entries.remove(at).hold;
+        self.runs.push(hold);
+        let attempt = self.runs.iter().filter(|ran| **ran == hold).count();
+        Some(Used { hold, attempt: u32::try_from(attempt).unwrap_or(u32::MAX) })
     }
 }
 
@@ -74,6 +97,17 @@ mod tests {
         let mut ledger = ledger();
         assert!(ledger.consume(HoldId(1), "book", "sha256:a", NOW).is_some());
         assert!(ledger.consume(HoldId(1), "book", "sha256:a", NOW).is_none());
+    }
+
+    #[test]
+    fn vc_76_a_second_yes_to_the_same_hold_is_its_second_run() {
+        let mut ledger = ledger();
+        assert_eq!(ledger.consume(HoldId(1), "book", "sha256:a", NOW).unwrap().attempt(), 1);
+        ledger.record(HoldId(2), "book", "sha256:a", NOW);
+        assert_eq!(ledger.consume(HoldId(2), "book", "sha256:a", NOW).unwrap().attempt(), 1);
+        ledger.record(HoldId(1), "book", "sha256:a", NOW);
+        assert_eq!(ledger.consume(HoldId(1), "book", "sha256:a", NOW).unwrap().attempt(), 2);
+        assert_eq!(ledger.runs(), [HoldId(1), HoldId(2), HoldId(1)]);
     }
 
     #[test]

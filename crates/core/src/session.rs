@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use crate::command::{Command, DropReason, Output, Report};
 use crate::context::Item;
-use crate::event::{CallStart, Event, OpenQuestion, PlayoutEvent, Reopened, ToolRef};
+use crate::event::{CallStart, Event, OpenQuestion, PastRun, PlayoutEvent, ToolRef};
 use crate::ids::{GenerationId, HoldId};
 use crate::playout::Mouth;
 use crate::policy::Policy;
@@ -27,6 +27,7 @@ mod quiet;
 mod run;
 mod speak;
 mod step;
+mod stored;
 mod timers;
 
 use gate::{Gate, Stage};
@@ -52,6 +53,8 @@ pub struct Session {
     items: Vec<Item>,
     /// The question that was open when the caller left, for the stored conversation.
     left_open: Option<OpenQuestion>,
+    /// Runs of an earlier process whose outcome is told when the call starts.
+    unsettled: Vec<PastRun>,
 }
 
 /// What is to be handed out. Not part of the state: cloning a session leaves it behind.
@@ -127,6 +130,7 @@ impl Session {
             tools: Tools::default(),
             items: Vec::new(),
             left_open: None,
+            unsettled: Vec::new(),
         }
     }
 
@@ -173,20 +177,6 @@ impl Session {
     /// The horizon of the latest asking, once its end is known.
     pub fn horizon(&self) -> Option<Time> {
         self.gate.hold.as_ref().and_then(|hold| hold.asking.horizon())
-    }
-
-    /// What is to be stored of the conversation: its items, and the question it ends with if that was heard.
-    pub fn to_store(&self) -> Reopened {
-        let open = self.gate.heard().map(|hold| OpenQuestion {
-            hold: hold.id,
-            call: hold.call.clone(),
-            tool: hold.tool.clone(),
-            input: hold.input.clone(),
-            question: hold.question.clone(),
-            language: hold.language.clone(),
-            terms: hold.terms,
-        });
-        Reopened { items: self.items.clone(), open: open.or_else(|| self.left_open.clone()) }
     }
 
     /// The language in force.
@@ -282,7 +272,8 @@ impl Session {
         self.line.language = start.language;
         self.turn.quiet_since = self.now;
         self.report(Report::CallStarted { call: start.call, transport: start.transport });
-        let reopened = self.gate.open().is_some();
+        self.tell_of_past_runs();
+        let reopened = self.gate.open().is_some() || self.turn.wanted;
         if let Some(greeting) = start.greeting.filter(|text| !text.trim().is_empty() && !reopened) {
             self.say_own(greeting);
         }

@@ -77,7 +77,7 @@ impl Caller {
         let mut world = World::new(&policy(choice), true);
         if choice > 200 {
             let call = CallId("p0".to_owned());
-            world.feed(Event::Reopened(Reopened { items: Vec::new(), open: Some(reopened(&call)) }));
+            world.feed(Event::Reopened(Reopened { open: Some(reopened(&call)), ..Reopened::default() }));
         }
         world.start_call(line == Line::Typed);
         Self { world, line }
@@ -265,7 +265,7 @@ impl Caller {
             18 => self.answer_again(b),
             19 => world.feed(Event::Playout(PlayoutEvent::Paused { at: world.now })),
             20 => world.feed(Event::Playout(PlayoutEvent::Resumed { at: world.now })),
-            _ => world.feed(Event::Reopened(Reopened { items: Vec::new(), open: None })),
+            _ => world.feed(Event::Reopened(Reopened::default())),
         }
     }
 

@@ -170,7 +170,7 @@ impl<'a> TimingRun<'a> {
                 language: "en".to_owned(),
                 terms: AskTerms::default(),
             };
-            self.at(held, Event::Reopened(Reopened { items: Vec::new(), open: Some(open) }));
+            self.at(held, Event::Reopened(Reopened { open: Some(open), ..Reopened::default() }));
             self.at(held, start);
             return;
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use sayback_core::{
-    CallId, CheckAnswer, CheckRequest, Command, Confirmation, Event, EvidenceRecord, GenerationId,
+    CallId, CheckAnswer, CheckRequest, Command, Confirmation, Event, EvidenceRecord, GenerationId, HoldId,
     ModelEvent, Output, PlainRun, Prepared, Refusal, Session, Time, ToolCall, ToolOutcome,
 };
 use serde_json::Value;
@@ -19,6 +19,7 @@ use crate::agent::{Agent, AskContext, RunContext, Tool, run_confirmed, run_plain
 use crate::clock::{Clock, calendar};
 use crate::ears::Listener;
 use crate::events::event_line;
+use crate::journal::{ConfirmedRun, Journal, Snapshot, exactly_once, on_disk};
 use crate::line::Line;
 use crate::llm::{Llm, LlmError, LlmEvent, LlmRequest};
 use crate::prepare::{find, prepare};
@@ -56,6 +57,17 @@ pub struct Driver {
     events: mpsc::Receiver<Event>,
     steps: BTreeMap<GenerationId, JoinHandle<()>>,
     call: String,
+    journal: Option<Arc<dyn Journal>>,
+    kept: Kept,
+}
+
+/// How much of the conversation the journal has.
+#[derive(Debug, Default)]
+struct Kept {
+    order: u64,
+    /// Items, and the open question with whether it was heard, when it was last kept.
+    at: Option<(usize, Option<(HoldId, bool)>)>,
+    writing: Option<JoinHandle<()>>,
 }
 
 /// The parts of a call.
@@ -104,8 +116,16 @@ impl Driver {
             events,
             steps: BTreeMap::new(),
             call: parts.call,
+            journal: None,
+            kept: Kept::default(),
         };
         (driver, sender)
+    }
+
+    /// Gives the call a journal: each confirmed run is written before it is made, and the conversation is kept as it
+    /// goes on. Without one, a run is made once within this process, and nothing survives it.
+    pub fn write_to(&mut self, journal: Arc<dyn Journal>) {
+        self.journal = Some(journal);
     }
 
     /// Gives the line its ears; they need the queue into the call, so they are made after it.
@@ -131,9 +151,13 @@ impl Driver {
             };
             self.hand(event);
             self.line.on_state(&self.session);
+            self.keep();
         }
         for step in self.steps.into_values() {
             step.abort();
+        }
+        if let Some(writing) = self.kept.writing.take() {
+            let _ = writing.await;
         }
         self.line.close();
         self.session
@@ -236,15 +260,48 @@ impl Driver {
         });
     }
 
-    fn run_confirmed(&self, yes: Confirmation) {
+    fn run_confirmed(&mut self, yes: Confirmation) {
         let (agent, context) = (Arc::clone(&self.agent), self.context(&yes.hold().to_string()));
         let call = yes.call().clone();
+        let written = self.journal.clone().map(|journal| {
+            let run = ConfirmedRun::of(&yes, context.idempotency_key.clone());
+            (journal, run, self.snapshot())
+        });
         // The core waits for as long as the limit says; a handler that takes longer is not stopped, since it may be
         // half done, and its late result is told.
         self.later(async move {
-            let outcome = run_confirmed(&agent, yes, context).await;
+            let made = run_confirmed(&agent, yes, context);
+            let outcome = match written {
+                Some((journal, run, now)) => exactly_once(journal, run, now, made).await,
+                None => made.await,
+            };
             Event::ToolFinished { call, outcome }
         });
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        self.kept.order += 1;
+        Snapshot { order: self.kept.order, conversation: self.session.to_store() }
+    }
+
+    /// Keeps the conversation whenever it has come to rest in a new place.
+    fn keep(&mut self) {
+        let open = self.session.open_question().map(|(hold, _, heard)| (hold, heard));
+        let at = Some((self.session.items().len(), open));
+        let Some(journal) = self.journal.clone().filter(|_| self.session.is_idle() && self.kept.at != at)
+        else {
+            return;
+        };
+        self.kept.at = at;
+        let (now, before) = (self.snapshot(), self.kept.writing.take());
+        self.kept.writing = Some(tokio::spawn(async move {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            if let Err(error) = on_disk(move || journal.keep(&now)).await {
+                tracing::error!("the conversation could not be kept: {error}");
+            }
+        }));
     }
 
     fn context(&self, id: &str) -> RunContext {

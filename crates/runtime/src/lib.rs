@@ -10,6 +10,7 @@ pub mod driver;
 pub mod ears;
 pub mod events;
 pub mod frozen;
+pub mod journal;
 pub mod line;
 pub mod llm;
 pub mod prepare;

@@ -3,6 +3,7 @@
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod conform;
+pub(crate) mod conversations;
 pub(crate) mod doctor;
 mod log;
 pub(crate) mod models;

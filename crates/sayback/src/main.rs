@@ -33,6 +33,8 @@ enum Command {
     Talk(commands::talk::Args),
     /// The same agent in text
     Chat(commands::chat::Args),
+    /// Lists stored conversations, or shows one with what ran in it
+    Conversations(commands::conversations::Args),
     /// Runs scenarios (*.call.toml) on a virtual clock; folders are searched
     Replay(commands::replay::Args),
     /// Moves the caller's answer across the end of the question, and says where the decision flips
@@ -82,6 +84,7 @@ fn run(command: Command) -> Result<u8, Stop> {
         #[cfg(feature = "mic")]
         Command::Talk(args) => commands::talk::run(&args),
         Command::Chat(args) => commands::chat::run(&args),
+        Command::Conversations(args) => commands::conversations::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),
         Command::Check(args) => commands::check::run(&args),

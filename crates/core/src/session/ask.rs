@@ -7,8 +7,7 @@ use core::time::Duration;
 
 use crate::command::{Command, DropReason, Report, UtteranceKind};
 use crate::confirmation::Confirmation;
-use crate::context::Item;
-use crate::event::{CheckAnswer, EvidenceClass, OpenQuestion, Prepared, Refusal, Reopened, ToolRef};
+use crate::event::{CheckAnswer, EvidenceClass, Prepared, Refusal, ToolRef};
 use crate::evidence::{EvidenceRecord, HeardEvidence, SegmentEvidence};
 use crate::ids::{CallId, GenerationId, HoldId, SegmentId};
 use crate::segment::Words;
@@ -244,6 +243,9 @@ impl Session {
 
     pub(crate) fn close_hold_as(&mut self, reason: DropReason, outcome: &str) {
         let Some(mut hold) = self.gate.hold.take_if(|hold| hold.stage != Stage::Committing) else { return };
+        if reason != DropReason::Hangup {
+            self.left_open = None;
+        }
         Self::end_line_hold(&mut hold.asking, self.now);
         self.report(Report::QuestionDropped { question: hold.id, reason });
         let record = self.record(&hold, outcome);
@@ -358,6 +360,8 @@ impl Session {
         let Some(used) = ledger.consume(hold.id, &hold.tool.name, &hold.input.hash, now) else { return };
         let record = self.record(&hold, "committed");
         self.take_answer();
+        // Answered: a conversation that is stored from here on does not end with an open question.
+        self.left_open = None;
         if let Some(open) = self.gate.open_mut() {
             open.stage = Stage::Committing;
         }
@@ -404,70 +408,6 @@ impl Session {
 
     pub(crate) fn committed_call(&self) -> Option<&CallId> {
         self.gate.hold.as_ref().filter(|hold| hold.stage == Stage::Committing).map(|hold| &hold.call)
-    }
-
-    // Stored conversations.
-
-    pub(crate) fn on_reopened(&mut self, reopened: Reopened) {
-        if self.line.up {
-            return;
-        }
-        self.items = reopened.items;
-        let Some(open) = reopened.open else { return };
-        let OpenQuestion { hold, call, tool, input, question, language, terms } = open;
-        self.ids.hold = self.ids.hold.max(hold.0);
-        let rounds = Rounds { asked: true, ..Rounds::default() };
-        self.gate.hold = Some(Hold {
-            id: hold,
-            call,
-            generation: None,
-            tool,
-            input,
-            question,
-            language,
-            terms,
-            stage: Stage::Waiting,
-            asking: Asking::default(),
-            answer: Answer::default(),
-            rounds,
-            reverifying: false,
-        });
-    }
-
-    /// In chat a reopened question is open at once; on a call it is said again first (VC-74).
-    pub(crate) fn resume_reopened(&mut self) {
-        let (chat, now) = (self.line.chat, self.now);
-        let Some(hold) = self.gate.open_mut() else { return };
-        if !chat {
-            self.ask_again();
-            return;
-        }
-        hold.asking.began = Some(now);
-        hold.asking.finish = Some((now, LoopDelay::default(), EvidenceClass::Virtual));
-        hold.stage = Stage::Asking;
-    }
-
-    /// Sets what the model is answered for a call: in place if it was answered before.
-    pub(crate) fn set_result(&mut self, call: &CallId, text: &str) {
-        self.set_result_by(call, text.to_string(), None);
-    }
-
-    pub(crate) fn set_result_by(&mut self, call: &CallId, text: String, confirmed_by: Option<String>) {
-        let found = self.items.iter_mut().rev().find_map(|item| match item {
-            Item::Result { call: c, text, confirmed_by } if c == call => Some((text, confirmed_by)),
-            Item::Result { .. }
-            | Item::Caller { .. }
-            | Item::Agent { .. }
-            | Item::Call { .. }
-            | Item::Told { .. } => None,
-        });
-        match found {
-            Some((old, by)) => {
-                *old = text;
-                *by = confirmed_by;
-            }
-            None => self.items.push(Item::Result { call: call.clone(), text, confirmed_by }),
-        }
     }
 }
 

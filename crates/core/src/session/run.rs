@@ -135,10 +135,11 @@ impl Session {
     }
 }
 
-fn describe(outcome: &ToolOutcome) -> (bool, String, &'static str) {
+pub(crate) fn describe(outcome: &ToolOutcome) -> (bool, String, &'static str) {
     match outcome {
         ToolOutcome::Done { message } => (true, message.clone(), "executed"),
         ToolOutcome::Failed { message } => (false, message.clone(), "failed"),
+        ToolOutcome::NotRun { message } => (false, message.clone(), "not_run"),
         ToolOutcome::Unknown => {
             let text = "No answer in time: it is unknown whether this happened. Do not run it again; say so.";
             (false, text.to_string(), "outcome_unknown")

@@ -12,6 +12,7 @@ use sayback_runtime::line::Line;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
+use super::stored::Opened;
 use crate::engines::{Grounding, Waits, load_agent, warmed_llm};
 use crate::exit::Stop;
 
@@ -73,15 +74,11 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let file = load_agent(&args.agent)?;
     let waits = Waits::new()?;
     let store = super::stored::open(args.store.as_deref())?;
-    let reopened = match &args.resume {
-        Some(id) => Some((id.clone(), super::stored::load(&store, id)?)),
-        None => None,
-    };
     let model = warmed_llm(&waits, &file, args.script.as_deref())?;
     let observers = super::log::observers(args.events.as_deref())?;
-    let id = reopened
-        .as_ref()
-        .map_or_else(|| format!("chat-{}-{}", unix_seconds(), std::process::id()), |r| r.0.clone());
+    let fresh = || format!("chat-{}-{}", unix_seconds(), std::process::id());
+    let mut opened = Opened::new(&store, &file.agent.name, args.resume.as_deref(), fresh)?;
+    let id = opened.id.clone();
     let view = Arc::new(View::default());
     let interactive = std::io::stdin().is_terminal();
     let line = ChatLine { view: Arc::clone(&view) };
@@ -98,7 +95,9 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         call: id.clone(),
         clock,
     };
-    let (driver, sender) = Driver::new(parts);
+    let (mut driver, sender) = Driver::new(parts);
+    driver.write_to(Arc::new(opened.journal.clone()));
+    let before = opened.before.take();
     let start = CallStart {
         transport: "chat".to_owned(),
         call: id.clone(),
@@ -111,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     }
     let session = waits.runtime().block_on(async move {
         let running = tokio::spawn(driver.run());
-        if let Some((_, stored)) = reopened {
+        if let Some(stored) = before {
             let _ = sender.send(Event::Reopened(stored)).await;
         }
         let _ = sender.send(Event::CallStarted(start)).await;
@@ -121,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         session
     });
     let session = session.map_err(|error| Stop::unusable(format!("the call broke down: {error}")))?;
-    super::stored::save(&store, &id, &session)?;
+    opened.close(&session)?;
     if interactive {
         out!("Stored. Go on with: sayback chat {} --resume {id}", args.agent.display());
     }
@@ -186,7 +185,7 @@ fn rewind(text: &str, view: &View) -> Option<Event> {
     let items = &state.items;
     let Some(keep) = text.trim_start_matches("/rewind").trim().parse::<u32>().ok() else {
         for (index, item) in items.iter().enumerate() {
-            out!("  {:>3} {}", index + 1, summary(item));
+            out!("  {:>3} {}", index + 1, super::conversations::summary(item));
         }
         out!("  /rewind N keeps the first N of these");
         return None;
@@ -197,19 +196,6 @@ fn rewind(text: &str, view: &View) -> Option<Event> {
         }
     }
     Some(Event::Rewound(Rewind { items: keep }))
-}
-
-fn summary(item: &Item) -> String {
-    match item {
-        Item::Caller { text } => format!("you    {text}"),
-        Item::Agent { text, .. } => format!("agent  {text}"),
-        Item::Call { call } => format!("call   {} {}", call.name, call.input),
-        Item::Result { text, confirmed_by, .. } => match confirmed_by {
-            Some(by) => format!("result {text} (confirmed by {by:?})"),
-            None => format!("result {text}"),
-        },
-        Item::Told { text } => format!("told   {text}"),
-    }
 }
 
 struct ChatLine {

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use sayback_core::{Item, OpenQuestion, Reopened, Session};
-use sayback_store::Store;
+use sayback_core::{CallId, HoldId, Item, OpenQuestion, PastRun, Reopened, Session, ToolOutcome};
+use sayback_runtime::journal::{Journal, Snapshot};
+use sayback_store::{ConversationJournal, Store, Stored, StoredRun};
 
 use crate::exit::Stop;
 
@@ -21,24 +22,107 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Store, Stop> {
         .map_err(|error| Stop::unusable(format!("{error}\n  hint: name another file with --store FILE")))
 }
 
-/// A stored conversation.
-pub(crate) fn load(store: &Store, id: &str) -> Result<Reopened, Stop> {
-    let text = store.conversation(id).map_err(Stop::unusable)?.ok_or_else(|| {
-        let known = store.conversations().unwrap_or_default().join(", ");
-        Stop::unusable(format!("there is no conversation {id}\n  hint: there are: {known}"))
+/// A conversation that begins or goes on, and where it is written.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) id: String,
+    /// What was said before, if it goes on.
+    pub(crate) before: Option<Reopened>,
+    pub(crate) journal: ConversationJournal,
+}
+
+impl Opened {
+    /// The stored conversation that `resume` names, or a new one called `fresh`.
+    pub(crate) fn new(
+        store: &Store,
+        agent: &str,
+        resume: Option<&str>,
+        fresh: impl FnOnce() -> String,
+    ) -> Result<Self, Stop> {
+        let Some(id) = resume else {
+            let id = fresh();
+            let journal = store.begin_conversation(&id, agent);
+            return Ok(Self { id, before: None, journal });
+        };
+        // Looked at first: one that cannot be read is left as it is.
+        let looked = store.conversation(id).map_err(Stop::unusable)?.ok_or_else(|| unknown(store, id))?;
+        read(id, &looked)?;
+        let (stored, journal) =
+            store.reopen(id, agent).map_err(Stop::unusable)?.ok_or_else(|| unknown(store, id))?;
+        let before = read(id, &stored)?;
+        show(id, &before, &stored.runs);
+        Ok(Self { id: id.to_owned(), before: Some(before), journal })
+    }
+
+    /// Stores the conversation as the call left it.
+    pub(crate) fn close(&self, session: &Session) -> Result<(), Stop> {
+        let last = Snapshot::last(session.to_store());
+        let stored = self.journal.keep(&last);
+        stored.map_err(|error| Stop::unusable(format!("conversation {} was not stored: {error}", self.id)))
+    }
+}
+
+/// There is none of that id.
+pub(crate) fn unknown(store: &Store, id: &str) -> Stop {
+    let known: Vec<String> = store.conversations().unwrap_or_default().into_iter().map(|c| c.id).collect();
+    let hint = if known.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("there are: {}", known.join(", "))
+    };
+    Stop::unusable(format!("there is no conversation {id} in {}\n  hint: {hint}", store.path().display()))
+}
+
+/// A stored conversation with what the journal knows of its runs.
+pub(crate) fn read(id: &str, stored: &Stored) -> Result<Reopened, Stop> {
+    let mut conversation: Reopened = serde_json::from_str(&stored.body).map_err(|error| {
+        let hint = "it was written by another version, or by hand; begin a new one";
+        Stop::unusable(format!("conversation {id} cannot be read: {error}\n  hint: {hint}"))
     })?;
-    let mut stored: Reopened = serde_json::from_str(&text)
-        .map_err(|error| Stop::unusable(format!("conversation {id} cannot be read: {error}")))?;
-    if stored.open.as_ref().is_some_and(|open| !is_sound(open, &stored.items)) {
-        eprintln!(
-            "sayback: the question that conversation {id} ended with does not fit the rest; it is dropped"
-        );
-        stored.open = None;
+    let open = conversation.open.take();
+    conversation.open = open.filter(|open| {
+        let sound = is_sound(open, &conversation.items) && !was_answered(open, &conversation, &stored.runs);
+        if !sound {
+            eprintln!(
+                "sayback: the question that conversation {id} ended with does not fit the rest; it is dropped"
+            );
+        }
+        sound
+    });
+    conversation.unsettled = stored.runs.iter().filter_map(|run| unsettled(run, &conversation)).collect();
+    conversation.runs = stored.runs.iter().map(|run| HoldId(run.hold)).collect();
+    Ok(conversation)
+}
+
+/// A run whose outcome the conversation does not tell: the process ended before it could. One that was rewound away is
+/// no part of the conversation any more.
+fn unsettled(run: &StoredRun, conversation: &Reopened) -> Option<PastRun> {
+    let outcome = match run.state.as_str() {
+        "executed" => ToolOutcome::Done { message: run.message.clone() },
+        "failed" => ToolOutcome::Failed { message: run.message.clone() },
+        _ => ToolOutcome::Unknown,
+    };
+    let unknown = outcome == ToolOutcome::Unknown;
+    let (mut there, mut told) = (false, false);
+    for item in &conversation.items {
+        match item {
+            Item::Result { call, text, confirmed_by } if call.0 == run.call => {
+                there = true;
+                told |= confirmed_by.is_some() && (unknown || *text == run.message);
+            }
+            Item::Told { text } => {
+                told |= !unknown && text.contains(&run.tool) && text.contains(&run.message)
+            }
+            Item::Result { .. } | Item::Caller { .. } | Item::Agent { .. } | Item::Call { .. } => {}
+        }
     }
-    if let Some(open) = &stored.open {
-        out!("(still open) {}", open.question);
-    }
-    Ok(stored)
+    (there && !told).then(|| PastRun {
+        hold: HoldId(run.hold),
+        call: CallId(run.call.clone()),
+        tool: run.tool.clone(),
+        confirmed_by: run.confirmed_by.clone(),
+        outcome,
+    })
 }
 
 /// A stored question is open only if it is the last thing that was heard, and its input is the one that was frozen.
@@ -50,8 +134,35 @@ fn is_sound(open: &OpenQuestion, items: &[Item]) -> bool {
     frozen.is_some_and(|frozen| frozen == open.input) && asked_last
 }
 
-/// Stores a conversation under its id.
-pub(crate) fn save(store: &Store, id: &str, session: &Session) -> Result<(), Stop> {
-    let text = serde_json::to_string(&session.to_store()).map_err(Stop::unusable)?;
-    store.save_conversation(id, &text).map_err(Stop::unusable)
+/// The journal is ahead of the conversation: the question was answered, and what was asked ran. (A question that a
+/// rewind opened again has no more runs than the conversation knows of: VC-76.)
+fn was_answered(open: &OpenQuestion, conversation: &Reopened, runs: &[StoredRun]) -> bool {
+    let known = conversation.runs.iter().filter(|hold| **hold == open.hold).count();
+    runs.iter().filter(|run| run.hold == open.hold.0).count() > known
+}
+
+/// What a person is shown before the conversation goes on: what ran and is not run again, what is not known, and what
+/// is still asked (VC-74, VC-75, VC-79).
+fn show(id: &str, conversation: &Reopened, runs: &[StoredRun]) {
+    out!("Conversation {id} goes on.");
+    for run in runs {
+        out!("  {}", of_run(run));
+    }
+    if let Some(open) = &conversation.open {
+        out!("  (still open) {}", open.question);
+    }
+}
+
+/// One confirmed run, for people.
+pub(crate) fn of_run(run: &StoredRun) -> String {
+    let StoredRun { tool, confirmed_by, message, .. } = run;
+    match run.state.as_str() {
+        "executed" => format!("not replayed: {tool} ran on {confirmed_by:?}: {message}"),
+        "failed" => format!("not replayed: {tool} failed on {confirmed_by:?}: {message}"),
+        _ => format!(
+            "outcome unknown: {tool} was started on {confirmed_by:?} and the program stopped; it is not run again \
+             (idempotency key {})",
+            run.idempotency_key
+        ),
+    }
 }

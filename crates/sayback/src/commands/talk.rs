@@ -19,6 +19,7 @@ use sayback_transports::mic::{
 };
 use serde_json::Value;
 
+use super::stored::Opened;
 use crate::engines::{Grounding, Waits, load_agent, sound, warmed_llm};
 use crate::exit::Stop;
 
@@ -48,6 +49,12 @@ pub(crate) struct Args {
     /// Writes the event log as JSON lines
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
+    /// Goes on with a stored conversation; a question that it ended with is said again first
+    #[arg(long, value_name = "ID")]
+    resume: Option<String>,
+    /// Where conversations are stored
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -142,8 +149,11 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let engines = sound(&file)?;
     file.agent.policy.turn.judged = engines.end_of_turn.is_some();
     let waits = Waits::new()?;
+    let store = super::stored::open(args.store.as_deref())?;
     let model = warmed_llm(&waits, &file, args.script.as_deref())?;
     let observers = super::log::observers(args.events.as_deref())?;
+    let fresh = || format!("talk-{}-{}", unix_seconds(), std::process::id());
+    let opened = Opened::new(&store, &file.agent.name, args.resume.as_deref(), fresh)?;
     let clock = Clock::start();
     let (line, facts) = MicLine::open(options, call_clock(clock)).map_err(missing)?;
     let (input, output) = line.devices();
@@ -157,17 +167,22 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         screen,
         line: Box::new(TalkLine { mic, voice, ears: None, status: Status::new() }),
         observers,
-        call: format!("talk-{}-{}", unix_seconds(), std::process::id()),
+        call: opened.id.clone(),
         clock,
     };
     let ear_engines = EarEngines { vad: (engines.vad)(), stt: engines.stt, end_of_turn: engines.end_of_turn };
-    waits.runtime().block_on(hold(parts, ear_engines, facts));
-    out!("The call is over.");
+    let session = waits.runtime().block_on(hold(parts, &opened, (ear_engines, facts)));
+    opened.close(&session)?;
+    out!("The call is over. Go on with it: sayback talk {} --resume {}", args.agent.display(), opened.id);
     Ok(0)
 }
 
 /// Holds the call to its end.
-async fn hold(parts: Parts, engines: EarEngines, facts: tokio::sync::mpsc::Receiver<LineFact>) {
+async fn hold(
+    parts: Parts,
+    opened: &Opened,
+    (engines, facts): (EarEngines, tokio::sync::mpsc::Receiver<LineFact>),
+) -> Session {
     let start = CallStart {
         transport: "local".to_owned(),
         call: parts.call.clone(),
@@ -176,6 +191,7 @@ async fn hold(parts: Parts, engines: EarEngines, facts: tokio::sync::mpsc::Recei
         chat: false,
     };
     let (mut driver, sender) = Driver::new(parts);
+    driver.write_to(Arc::new(opened.journal.clone()));
     let (ear, listener) = ears(engines, sender.clone());
     driver.listen(listener);
     let hear = sender.clone();
@@ -186,8 +202,11 @@ async fn hold(parts: Parts, engines: EarEngines, facts: tokio::sync::mpsc::Recei
             let _ = hang_up.send(Event::HungUp).await;
         }
     });
+    if let Some(before) = opened.before.clone() {
+        let _ = sender.send(Event::Reopened(before)).await;
+    }
     let _ = sender.send(Event::CallStarted(start)).await;
-    driver.run().await;
+    driver.run().await
 }
 
 fn screen(file: &AgentFile) -> Option<Arc<dyn Screen>> {
