@@ -9,6 +9,7 @@ use crate::event::EvidenceClass;
 
 /// Everything that an agent file's `[turn]` and `[confirm]` tables decide, resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Policy {
     /// Turn-taking.
     pub turn: TurnPolicy,
@@ -18,6 +19,7 @@ pub struct Policy {
 
 /// Turn-taking.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TurnPolicy {
     /// Quiet that ends a turn when the end-of-turn model is sure, or there is none.
     pub endpoint: Duration,
@@ -114,6 +116,7 @@ pub enum NearEnd {
 
 /// Confirmation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ConfirmPolicy {
     /// Speech inside the question.
     pub question_barge_in: QuestionBargeIn,

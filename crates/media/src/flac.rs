@@ -15,6 +15,10 @@ use symphonia::core::meta::MetadataOptions;
 use crate::clip::{Clip, MAX_SAMPLES, RATES};
 use crate::pcm;
 
+mod stream;
+
+pub use stream::{BLOCK, FlacStream};
+
 /// What is wrong with a FLAC file, or with sound that should become one.
 #[derive(Debug, thiserror::Error)]
 pub enum FlacError {

@@ -1,5 +1,6 @@
 //! The virtual shell: scenarios, bundles, reports.
 
+pub mod bundle;
 pub mod conform;
 pub mod engines;
 mod mouth;

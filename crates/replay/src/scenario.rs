@@ -23,6 +23,7 @@ mod vocabulary;
 mod when;
 mod written;
 
+pub(crate) use check::around;
 pub use check::{Failure, check_expectations};
 pub use expect::{Expect, Expected, Matcher};
 pub(crate) use fault::nearest;

@@ -44,6 +44,13 @@ pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// Now in UTC, as `2026-11-30T13:00:00Z`.
+pub fn stamp() -> String {
+    let now = unix_seconds();
+    let (day, second) = (i64::try_from(now / 86_400).unwrap_or(0), now % 86_400);
+    format!("{}T{:02}:{:02}:{:02}Z", date(day), second / 3_600, second / 60 % 60, second % 60)
+}
+
 /// Today's date as `2026-11-30`, in UTC.
 pub fn today() -> String {
     date(day_number())

@@ -38,6 +38,8 @@ pub trait Screen: Send + Sync + std::fmt::Debug {
 pub trait Observer: Send {
     /// An event, before it is handled: the journal.
     fn on_input(&mut self, _at: Time, _event: &Event) {}
+    /// A wish of the core, before it is carried out: the journal too.
+    fn on_output(&mut self, _output: &Output) {}
     /// A line of the event log.
     fn on_event(&mut self, _line: &Value) {}
     /// A decision's record.
@@ -176,6 +178,9 @@ impl Driver {
     }
 
     fn obey(&mut self, output: Output) {
+        for observer in &mut self.observers {
+            observer.on_output(&output);
+        }
         match output.command {
             Command::Report(report) => {
                 let line = event_line(output.at, &report);

@@ -15,6 +15,7 @@ pub mod line;
 pub mod llm;
 pub mod prepare;
 pub mod prompt;
+pub mod record;
 pub mod stt;
 pub mod switchboard;
 pub mod tts;

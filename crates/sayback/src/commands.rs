@@ -7,6 +7,7 @@ pub(crate) mod conversations;
 pub(crate) mod doctor;
 mod log;
 pub(crate) mod models;
+mod record;
 pub(crate) mod replay;
 mod stored;
 pub(crate) mod sweep;

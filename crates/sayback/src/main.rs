@@ -35,7 +35,7 @@ enum Command {
     Chat(commands::chat::Args),
     /// Lists stored conversations, or shows one with what ran in it
     Conversations(commands::conversations::Args),
-    /// Runs scenarios (*.call.toml) on a virtual clock; folders are searched
+    /// Runs scenarios (*.call.toml) and recorded calls on a virtual clock; folders are searched
     Replay(commands::replay::Args),
     /// Moves the caller's answer across the end of the question, and says where the decision flips
     Sweep(commands::sweep::Args),

@@ -5,10 +5,13 @@
 
 mod support;
 
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use sayback_core::Time;
 use sayback_media::audible::AudibleTracker;
+use sayback_media::clip::read_audio;
 use sayback_media::{pcm, resample};
 use sayback_rig::{Rig, inside};
 use sayback_runtime::clock::Clock;
@@ -103,6 +106,17 @@ fn hang_up(mut call: Call) {
     assert_eq!(ended[0]["reason"], "hangup");
     // One line of greeting; what the sound libraries have to say is not for a caller.
     assert_eq!(call.stderr().lines().count(), 1, "{}", call.stderr());
+    decided_again(call.recording());
+}
+
+/// The recording of a call, decided again: each command is as it was. Its sound is there, both sides of it.
+fn decided_again(recording: &Path) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sayback"));
+    let output = command.arg("replay").arg(recording).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let sound = read_audio(&recording.join("call.flac")).unwrap();
+    assert_eq!((sound.rate, sound.channels.len()), (16_000, 2));
+    assert!(sound.channels.iter().all(|side| pcm::peak(side) > 0.05), "both sides are heard");
 }
 
 #[test]
@@ -127,6 +141,7 @@ fn a_yes_after_the_question_runs_the_tool() {
         assert_eq!(call.all("call.ended")[0]["reason"], "agent", "{}", call.story());
         let goodbye = call.all("agent.heard").last().cloned().unwrap();
         assert!(goodbye["text"].as_str().unwrap().ends_with("Goodbye.") && goodbye["complete"] == true);
+        decided_again(call.recording());
 
         // The log against the sound: where the question ended, and where the yes began.
         let stated_end = call.at(&heard["earliest_ms"]) - AFTERGLOW;

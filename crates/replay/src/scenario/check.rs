@@ -214,7 +214,8 @@ fn nearest_event(expect: &Expect, events: &[Value], after: Option<usize>) -> (Op
     (Some(index), reason)
 }
 
-fn around(events: &[Value], centre: usize) -> String {
+/// The events on either side of one, a line each.
+pub(crate) fn around(events: &[Value], centre: usize) -> String {
     let from = centre.saturating_sub(AROUND);
     let to = (centre + AROUND + 1).min(events.len());
     let lines = (from..to).map(|index| shown(&events[index], if index == centre { '>' } else { ' ' }));

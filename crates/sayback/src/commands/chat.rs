@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// Writes the event log as JSON lines
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
+    /// Records the call in this folder: journal, events, evidence
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
     /// Where conversations are stored
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
@@ -75,10 +78,12 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let waits = Waits::new()?;
     let store = super::stored::open(args.store.as_deref())?;
     let model = warmed_llm(&waits, &file, args.script.as_deref())?;
-    let observers = super::log::observers(args.events.as_deref())?;
+    let mut observers = super::log::observers(args.events.as_deref())?;
     let fresh = || format!("chat-{}-{}", unix_seconds(), std::process::id());
     let mut opened = Opened::new(&store, &file.agent.name, args.resume.as_deref(), fresh)?;
     let id = opened.id.clone();
+    let recorder = super::record::begin(args.record.as_deref(), &file, &id, "chat")?;
+    observers.extend(recorder.as_ref().map(|recorder| recorder.observer()));
     let view = Arc::new(View::default());
     let interactive = std::io::stdin().is_terminal();
     let line = ChatLine { view: Arc::clone(&view) };
@@ -120,7 +125,10 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         session
     });
     let session = session.map_err(|error| Stop::unusable(format!("the call broke down: {error}")))?;
+    // Neither keeps the other from being written.
+    let recorded = super::record::end(recorder.as_ref());
     opened.close(&session)?;
+    recorded?;
     if interactive {
         out!("Stored. Go on with: sayback chat {} --resume {id}", args.agent.display());
     }

@@ -1,4 +1,4 @@
-//! `sayback replay PATH…`: scenarios on a virtual clock.
+//! `sayback replay PATH…`: scenarios and recorded calls on a virtual clock.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use sayback_agentfile::AgentFile;
+use sayback_replay::bundle::is_bundle;
 use sayback_replay::engines::{BlockOn, Engines, SoundEngines};
 use sayback_replay::report::{
     CallPage, EventLog, Outcome, Recording, RunResult, Tally, call_page, junit_xml, outcome_json,
@@ -25,9 +26,11 @@ use sayback_runtime::llm::Llm;
 use crate::engines::{Grounding, Waits, llm, load_agent, sound};
 use crate::exit::{MISSING, Stop, unwritable};
 
+mod recorded;
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Scenario files (*.call.toml), or folders to search
+    /// Scenario files (*.call.toml), recorded calls (folders), or folders to search for both
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Writes the event log as JSON lines; `-` is standard output
@@ -174,17 +177,19 @@ impl Shared {
 fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Stop> {
     let mut files = Vec::new();
     for path in paths {
-        if path.is_dir() {
+        if is_bundle(path) {
+            files.push(path.clone());
+        } else if path.is_dir() {
             search(path, &mut files)?;
         } else if path.exists() {
             files.push(path.clone());
         } else {
-            let hint = "name a *.call.toml file or a folder of them";
+            let hint = "name a *.call.toml file, a recorded call, or a folder of them";
             return Err(Stop::unusable(format!("{}: there is no such file\n  hint: {hint}", path.display())));
         }
     }
     if files.is_empty() {
-        return Err(Stop::unusable("no *.call.toml file was found there"));
+        return Err(Stop::unusable("no *.call.toml file and no recorded call was found there"));
     }
     Ok(files)
 }
@@ -198,7 +203,9 @@ fn search(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Stop> {
         .map_err(unreadable)?;
     entries.sort();
     for path in entries {
-        if path.is_dir() {
+        if is_bundle(&path) {
+            files.push(path);
+        } else if path.is_dir() {
             search(&path, files)?;
         } else if path.to_string_lossy().ends_with(".call.toml") {
             files.push(path);
@@ -232,6 +239,9 @@ fn run_all(files: &[PathBuf], args: &Args, shared: &Shared) -> Vec<Done> {
 }
 
 fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
+    if is_bundle(file) {
+        return recorded::decide_again(file, args.html.is_some() || args.record.is_some());
+    }
     let unusable = |title: String, faults: Vec<Fault>| Done {
         outcome: Outcome {
             path: file.to_owned(),

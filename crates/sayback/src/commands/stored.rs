@@ -8,11 +8,16 @@ use sayback_store::{ConversationJournal, Store, Stored, StoredRun};
 
 use crate::exit::Stop;
 
-fn default_path() -> PathBuf {
+/// Where this program keeps what it is not told another place for.
+pub(crate) fn data_folder() -> PathBuf {
     let base = std::env::var_os("XDG_DATA_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")));
-    base.unwrap_or_else(|| PathBuf::from(".")).join("sayback/conversations.db")
+    base.unwrap_or_else(|| PathBuf::from(".")).join("sayback")
+}
+
+fn default_path() -> PathBuf {
+    data_folder().join("conversations.db")
 }
 
 /// Opens the store, making it if there is none.

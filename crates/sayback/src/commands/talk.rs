@@ -12,6 +12,7 @@ use sayback_runtime::clock::{Clock, unix_seconds};
 use sayback_runtime::driver::{Driver, Parts, Screen};
 use sayback_runtime::ears::{EarEngines, Ears, Heard, Listener, ears};
 use sayback_runtime::line::Line;
+use sayback_runtime::record::Recorder;
 use sayback_runtime::voice::{Player, Voice};
 use sayback_transports::mic::{
     CalibrationFile, CallClock, DeviceChoice, Direction, EchoMode, LineEvent, LineFact, MicError, MicLine,
@@ -55,6 +56,9 @@ pub(crate) struct Args {
     /// Where conversations are stored
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
+    /// Records the call in this folder: sound, journal, events, evidence
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -151,13 +155,15 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let waits = Waits::new()?;
     let store = super::stored::open(args.store.as_deref())?;
     let model = warmed_llm(&waits, &file, args.script.as_deref())?;
-    let observers = super::log::observers(args.events.as_deref())?;
+    let mut observers = super::log::observers(args.events.as_deref())?;
     let fresh = || format!("talk-{}-{}", unix_seconds(), std::process::id());
     let opened = Opened::new(&store, &file.agent.name, args.resume.as_deref(), fresh)?;
     let clock = Clock::start();
     let (line, facts) = MicLine::open(options, call_clock(clock)).map_err(missing)?;
     let (input, output) = line.devices();
     eprintln!("{}: microphone {input}, speaker {output}. Ctrl-C hangs up.", file.agent.name);
+    let recorder = super::record::begin(args.record.as_deref(), &file, &opened.id, "local")?;
+    observers.extend(recorder.as_ref().map(|recorder| recorder.observer()));
     let mic = Arc::new(line);
     let voice = Voice::new(Arc::clone(&engines.tts), Arc::new(MicPlayer(Arc::clone(&mic))));
     let screen = screen(&file);
@@ -171,8 +177,11 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         clock,
     };
     let ear_engines = EarEngines { vad: (engines.vad)(), stt: engines.stt, end_of_turn: engines.end_of_turn };
-    let session = waits.runtime().block_on(hold(parts, &opened, (ear_engines, facts)));
+    let session = waits.runtime().block_on(hold(parts, &opened, (ear_engines, facts, recorder.clone())));
+    // Neither keeps the other from being written.
+    let recorded = super::record::end(recorder.as_ref());
     opened.close(&session)?;
+    recorded?;
     out!("The call is over. Go on with it: sayback talk {} --resume {}", args.agent.display(), opened.id);
     Ok(0)
 }
@@ -181,7 +190,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
 async fn hold(
     parts: Parts,
     opened: &Opened,
-    (engines, facts): (EarEngines, tokio::sync::mpsc::Receiver<LineFact>),
+    (engines, facts, recorder): (EarEngines, tokio::sync::mpsc::Receiver<LineFact>, Option<Recorder>),
 ) -> Session {
     let start = CallStart {
         transport: "local".to_owned(),
@@ -195,7 +204,7 @@ async fn hold(
     let (ear, listener) = ears(engines, sender.clone());
     driver.listen(listener);
     let hear = sender.clone();
-    std::thread::spawn(move || take_facts(facts, ear, &hear));
+    std::thread::spawn(move || take_facts(facts, ear, recorder, &hear));
     let hang_up = sender.clone();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
@@ -217,11 +226,15 @@ fn screen(file: &AgentFile) -> Option<Arc<dyn Screen>> {
 fn take_facts(
     mut facts: tokio::sync::mpsc::Receiver<LineFact>,
     mut ear: Ears,
+    recorder: Option<Recorder>,
     call: &tokio::sync::mpsc::Sender<Event>,
 ) {
     while let Some(fact) = facts.blocking_recv() {
         let sent = match fact {
             LineFact::Heard(block) => {
+                if let Some(recorder) = &recorder {
+                    recorder.hear(block.start, &block.raw, &block.played);
+                }
                 ear.hear(Heard {
                     start: block.start,
                     samples: &block.samples,

@@ -174,6 +174,7 @@ pub(crate) struct Call {
     child: Child,
     events: Receiver<(Time, Value)>,
     stderr: Arc<Mutex<String>>,
+    recording: PathBuf,
     log: Vec<(Time, Value)>,
     taken: usize,
 }
@@ -196,6 +197,9 @@ impl Call {
         command.arg("talk").arg(folder.join("agent.toml")).arg("--script").arg(folder.join("script.jsonl"));
         command.arg("--events").arg(&log).args(["--input", "microphone", "--output", "speaker"]);
         command.args(["--echo", echo]).env("SAYBACK_MODELS", models());
+        let recording = folder.join("recording");
+        let _ = std::fs::remove_dir_all(&recording);
+        command.arg("--record").arg(&recording);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stderr: Arc<Mutex<String>> = Arc::default();
@@ -216,7 +220,7 @@ impl Call {
                 }
             }
         });
-        Self { child, events, stderr, log: Vec::new(), taken: 0 }
+        Self { child, events, stderr, recording, log: Vec::new(), taken: 0 }
     }
 
     /// Waits for the next event of a name, and gives it.
@@ -266,6 +270,11 @@ impl Call {
         let late = |(at, line): &(Time, Value)| at.as_millis_f64() - line["t_ms"].as_f64().unwrap();
         let origin = self.log.iter().map(late).fold(f64::INFINITY, f64::min);
         Time::from_micros(((origin + field.as_f64().unwrap()) * 1_000.0) as u64)
+    }
+
+    /// Where it is recorded.
+    pub(crate) fn recording(&self) -> &Path {
+        &self.recording
     }
 
     /// Presses Ctrl-C, and gives how it ended.

@@ -1,0 +1,209 @@
+//! Recorded calls through the command: a chat leaves a recording, and the recording is decided again.
+
+#![expect(clippy::unwrap_used, reason = "a test of its own crate")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn sayback(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sayback"));
+    command.current_dir(folder).env("XDG_DATA_HOME", folder);
+    command
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A folder with the clinic's agent on a scripted model.
+fn clinic() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(root().join("configs/clinic.toml")).unwrap();
+    let agent = text.replace("provider = \"local\"", "provider = \"scripted\"");
+    assert_ne!(agent, text);
+    std::fs::write(folder.path().join("agent.toml"), agent).unwrap();
+    let steps = [
+        r#"{"say":"Let me see.","call":{"tool":"book_appointment","input":{"start":"2026-12-03T15:00","email":"anna@example.com"}}}"#,
+        r#"{"verdict":"yes"}"#,
+        r#"{"say":"It is booked. Anything else?"}"#,
+        r#"{"say":"Goodbye.","call":{"tool":"end_call","input":{}}}"#,
+    ];
+    std::fs::write(folder.path().join("script.jsonl"), steps.join("\n")).unwrap();
+    folder
+}
+
+const LINES: &str = "Book me Thursday at three, anna at example dot com\nyes please\nno thanks\n";
+
+fn chat(folder: &Path, more: &[&str]) -> Command {
+    let mut command = sayback(folder);
+    command.args(["chat", "agent.toml", "--script", "script.jsonl", "--store", "store.db"]).args(more);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn typed(mut command: Command, lines: &str) -> Output {
+    let mut child = command.spawn().unwrap();
+    // A program that stops at once does not read what is typed.
+    let _ = child.stdin.take().unwrap().write_all(lines.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+/// A chat in which an appointment is booked, recorded in `recording`.
+fn booked() -> tempfile::TempDir {
+    let folder = clinic();
+    let output = typed(chat(folder.path(), &["--record", "recording"]), LINES);
+    assert!(output.status.success(), "{}", said(&output));
+    folder
+}
+
+fn replay(folder: &Path, arguments: &[&str]) -> Output {
+    sayback(folder).arg("replay").args(arguments).output().unwrap()
+}
+
+fn edit(path: &Path, how: impl FnOnce(String) -> String) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let changed = how(text.clone());
+    assert_ne!(changed, text, "{}", path.display());
+    std::fs::write(path, changed).unwrap();
+}
+
+#[test]
+fn a_recorded_chat_is_decided_again_to_the_same_commands() {
+    let folder = booked();
+    let recording = folder.path().join("recording");
+    for name in ["call.json", "journal.jsonl", "events.jsonl", "evidence.jsonl", "timeline.html"] {
+        assert!(recording.join(name).metadata().unwrap().len() > 100, "{name}");
+    }
+    assert!(!recording.join("call.flac").exists(), "a chat has no sound");
+    let sheet: Value = serde_json::from_slice(&std::fs::read(recording.join("call.json")).unwrap()).unwrap();
+    assert_eq!(sheet["transport"], "chat");
+    assert_eq!(sheet["agent"]["name"], "Clinic desk");
+    let output = replay(folder.path(), &["recording", "--events", "again.jsonl", "--junit", "r.xml"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).ends_with("1 passed, 0 failed\n"), "{}", said(&output));
+    let again = std::fs::read_to_string(folder.path().join("again.jsonl")).unwrap();
+    assert_eq!(again, std::fs::read_to_string(recording.join("events.jsonl")).unwrap());
+    assert!(std::fs::read_to_string(folder.path().join("r.xml")).unwrap().contains("failures=\"0\""));
+}
+
+#[test]
+fn folders_are_searched_for_recordings_too() {
+    let folder = booked();
+    let output = replay(folder.path(), &["."]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("1 passed, 0 failed"), "{}", said(&output));
+}
+
+#[test]
+fn an_input_that_was_changed_is_told_with_its_line_and_the_events_around_it() {
+    let folder = booked();
+    edit(&folder.path().join("recording/journal.jsonl"), |text| text.replacen("yes please", "no, wait", 1));
+    let output = replay(folder.path(), &["recording"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("journal.jsonl:28:1: expected"), "{said}");
+    assert!(said.contains("but got") && said.contains("no, wait"), "{said}");
+    assert!(said.contains("question.heard"), "{said}");
+    assert!(said.ends_with("0 passed, 1 failed\n"), "{said}");
+}
+
+#[test]
+fn a_newer_recording_is_refused_and_says_so() {
+    let folder = booked();
+    edit(&folder.path().join("recording/call.json"), |text| {
+        text.replacen("\"format\": ", "\"format\": 9", 1)
+    });
+    let output = replay(folder.path(), &["recording"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("use a newer sayback"), "{}", said(&output));
+}
+
+#[test]
+fn a_line_that_is_none_is_told_with_its_number() {
+    let folder = booked();
+    edit(&folder.path().join("recording/journal.jsonl"), |text| text.replacen("\"in\"", "in\"", 1));
+    let output = replay(folder.path(), &["recording"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("journal.jsonl:1:"), "{}", said(&output));
+}
+
+#[test]
+fn no_recording_is_written_over() {
+    let folder = booked();
+    let output = typed(chat(folder.path(), &["--record", "recording"]), LINES);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("name another folder"), "{}", said(&output));
+    assert!(replay(folder.path(), &["recording"]).status.success());
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_told_before_the_call() {
+    let folder = clinic();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let output = typed(chat(folder.path(), &["--record", "file/recording"]), LINES);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("file/recording: cannot be made"), "{}", said(&output));
+    assert!(!said(&output).contains("how can I help"), "{}", said(&output));
+}
+
+#[test]
+fn calls_are_kept_where_the_agent_says_so() {
+    let folder = clinic();
+    edit(&folder.path().join("agent.toml"), |text| text.replacen("record = false", "record = true", 1));
+    let output = typed(chat(folder.path(), &[]), LINES);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = replay(folder.path(), &["sayback/calls"]);
+    assert!(said(&output).contains("1 passed, 0 failed"), "{}", said(&output));
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_a_recording_that_can_be_read() {
+    let folder = clinic();
+    let mut child = chat(folder.path(), &["--record", "recording"]).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(LINES.lines().next().unwrap().as_bytes()).unwrap();
+    stdin.write_all(b"\n").unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("Shall I book")), "the question is asked");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let output = replay(folder.path(), &["recording", "--events", "again.jsonl"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let again = std::fs::read_to_string(folder.path().join("again.jsonl")).unwrap();
+    assert!(again.contains("question.held"), "{again}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_and_does_not_end_the_call() {
+    let folder = clinic();
+    // A limit on the size of files stands for a full disk; the conversation is stored in memory.
+    let line = format!(
+        "trap '' XFSZ; ulimit -f 6; exec {} chat agent.toml --script script.jsonl --store :memory: --record recording",
+        env!("CARGO_BIN_EXE_sayback")
+    );
+    let mut command = Command::new("bash");
+    command.current_dir(folder.path()).args(["-c", &line]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = typed(command, LINES);
+    let said = said(&output);
+    assert!(said.contains("It is booked"), "the call goes on: {said}");
+    assert!(said.contains("journal.jsonl: the recording ends here"), "{said}");
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(replay(folder.path(), &["recording"]).status.success(), "what is there can be read");
+}
+
+#[test]
+fn recordings_of_every_older_format_are_still_decided_the_same() {
+    let output = replay(&root(), &["tests/recordings"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let folders = std::fs::read_dir(root().join("tests/recordings")).unwrap().count();
+    assert!(said(&output).ends_with(&format!("{folders} passed, 0 failed\n")), "{}", said(&output));
+}
