@@ -7,8 +7,7 @@
 //! Absent on purpose: images, audio, several choices, log-probabilities, the Responses API.
 
 mod assemble;
-mod refusal;
-mod step;
+mod read;
 mod wire;
 
 use std::fmt;
@@ -17,43 +16,12 @@ use std::time::Duration;
 use reqwest::{Client, Url};
 use sayback_runtime::llm::{Llm, LlmError, LlmRequest, LlmStream};
 
-use step::{Opening, Step};
+use crate::hosted::step::{BETWEEN_TOKENS, FIRST_TOKEN, Opening, Step};
+use crate::hosted::{Address, http_client};
 
-/// Longest wait for the first piece where the request names none.
-const FIRST_TOKEN: Duration = Duration::from_secs(15);
-/// Longest wait between two pieces where the request names none.
-const BETWEEN_TOKENS: Duration = Duration::from_secs(10);
+pub use crate::hosted::{AddressError as OpenAiConfigError, ApiKey, install_crypto};
 
-/// Makes ring the TLS provider of this process; call it first thing in `main`.
-///
-/// Two TLS providers in one process end it at the first connection, so one is chosen before anybody connects.
-/// A second call does nothing.
-pub fn install_crypto() {
-    // An error says that a provider is installed already, and that is all that is wanted.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
-/// A key that is sent and never shown: `Debug` hides it, and servers' messages are cleared of it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(String);
-
-impl ApiKey {
-    /// Takes the key as it stands in the environment; surrounding white space goes.
-    pub fn new(key: impl AsRef<str>) -> Self {
-        Self(key.as_ref().trim().to_owned())
-    }
-
-    /// `text` without the key: servers like to repeat what they were sent.
-    fn cleared_from(&self, text: &str) -> String {
-        if self.0.is_empty() { text.to_owned() } else { text.replace(&self.0, "[key]") }
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey([hidden])")
-    }
-}
+use read::Chunks;
 
 /// Where the server is and what to ask it for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,25 +54,6 @@ impl OpenAiConfig {
     }
 }
 
-/// Why there can be no client for such a configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenAiConfigError {
-    /// The address is not one.
-    #[error("base_url {url:?} is not an http or https address: {reason}")]
-    BaseUrl {
-        /// As written.
-        url: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The key holds letters that no header may carry.
-    #[error("the key cannot be sent: it holds characters that a header may not carry; was it copied whole?")]
-    Key,
-    /// The HTTP client cannot be made.
-    #[error("cannot set up HTTP: {0}")]
-    Http(#[source] reqwest::Error),
-}
-
 /// A language model behind the OpenAI chat API.
 #[derive(Clone)]
 pub struct OpenAi {
@@ -123,19 +72,10 @@ impl fmt::Debug for OpenAi {
 impl OpenAi {
     /// Checks the configuration and readies a client; connects to nothing.
     pub fn new(config: OpenAiConfig) -> Result<Self, OpenAiConfigError> {
-        // The client is built on the process's TLS provider and panics where there is none.
-        install_crypto();
-        let url = chat_url(&config.base_url)?;
-        let authorization = config.key.as_ref().map(bearer).transpose()?;
-        let mut builder = Client::builder()
-            .connect_timeout(config.connect_timeout)
-            .tcp_nodelay(true)
-            // A redirected POST would carry the key to another host.
-            .redirect(reqwest::redirect::Policy::none());
-        if is_loopback(&url) {
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(OpenAiConfigError::Http)?;
+        let address = Address::http(&config.base_url)?;
+        let url = address.join("chat/completions", &[]);
+        let authorization = config.key.as_ref().map(|key| key.header("Bearer ")).transpose()?;
+        let client = http_client(&address, config.connect_timeout)?;
         Ok(Self { client, url, authorization, config })
     }
 
@@ -169,12 +109,13 @@ impl Llm for OpenAi {
         let opening = Opening {
             first_token: request.first_token.unwrap_or(FIRST_TOKEN),
             between_tokens: request.between_tokens.unwrap_or(BETWEEN_TOKENS),
-            // Ids that a server leaves out are made from the length of the conversation: no two steps share one.
-            id_stem: format!("call_{}", request.messages.len()),
             key: self.config.key.clone(),
             url: self.url.to_string(),
         };
-        Ok(Step::open(self.post(&request), opening).await?.into_stream())
+        // Ids that a server leaves out are made from the length of the conversation: no two steps share one.
+        let id_stem = format!("call_{}", request.messages.len());
+        let dialect = Box::new(Chunks::new(id_stem, self.config.key.clone()));
+        Ok(Step::open(self.post(&request), opening, dialect).await?.into_stream())
     }
 
     /// Has our own local server read the beginning of the conversation; a paid server is left alone.
@@ -190,50 +131,9 @@ impl Llm for OpenAi {
     }
 }
 
-fn chat_url(base_url: &str) -> Result<Url, OpenAiConfigError> {
-    let wrong = |reason: String| OpenAiConfigError::BaseUrl { url: base_url.to_owned(), reason };
-    let url = Url::parse(base_url.trim()).map_err(|error| wrong(error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-        return Err(wrong("it must begin with http:// or https:// and name a host".to_owned()));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        // The address stands in logs and errors.
-        return Err(OpenAiConfigError::BaseUrl {
-            url: format!("{}://…@{}", url.scheme(), url.host_str().unwrap_or_default()),
-            reason: "credentials do not belong into an address; name them in api_key_env".to_owned(),
-        });
-    }
-    let mut chat = url;
-    let path = format!("{}/chat/completions", chat.path().trim_end_matches('/'));
-    chat.set_path(&path);
-    Ok(chat)
-}
-
-fn bearer(key: &ApiKey) -> Result<reqwest::header::HeaderValue, OpenAiConfigError> {
-    let mut value = reqwest::header::HeaderValue::from_str(&format!("Bearer {}", key.0))
-        .map_err(|_| OpenAiConfigError::Key)?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-/// Nothing on this machine is reached through a proxy.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_path_is_appended_to_the_base_url_with_and_without_a_slash() {
-        for base in ["http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1/"] {
-            assert_eq!(chat_url(base).unwrap().as_str(), "http://127.0.0.1:8080/v1/chat/completions");
-        }
-        let with_query = chat_url("https://host/openai/v1?api-version=2").unwrap();
-        assert_eq!(with_query.as_str(), "https://host/openai/v1/chat/completions?api-version=2");
-    }
 
     #[test]
     fn addresses_that_are_none_are_refused_in_words() {
@@ -241,12 +141,6 @@ mod tests {
             let error = OpenAi::new(OpenAiConfig::new(base, "m")).unwrap_err();
             assert!(error.to_string().contains("base_url"), "{base:?}: {error}");
         }
-    }
-
-    #[test]
-    fn credentials_in_the_address_are_refused_and_not_repeated() {
-        let error = OpenAi::new(OpenAiConfig::new("https://me:s3cret@host/v1", "m")).unwrap_err();
-        assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 
     #[test]
@@ -263,14 +157,5 @@ mod tests {
         let mut config = OpenAiConfig::new("http://127.0.0.1:1/v1", "m");
         config.key = Some(ApiKey::new("sk-\u{1}\nx"));
         assert!(matches!(OpenAi::new(config), Err(OpenAiConfigError::Key)));
-    }
-
-    #[test]
-    fn only_this_machine_is_loopback() {
-        let loopback = |address: &str| is_loopback(&Url::parse(address).unwrap());
-        assert!(
-            loopback("http://127.0.0.1:1/") && loopback("http://[::1]:1/") && loopback("http://localhost/")
-        );
-        assert!(!loopback("http://10.0.0.1/") && !loopback("https://localhost.example.com/"));
     }
 }

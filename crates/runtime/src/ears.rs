@@ -14,7 +14,10 @@ use tokio::sync::mpsc::Sender;
 
 use crate::stt::{Cancel, SttError, Transcribe, Transcription};
 
+mod along;
 mod sound;
+
+use along::Along;
 
 use sound::Sound;
 
@@ -82,6 +85,8 @@ pub struct Listener {
 struct Shared {
     state: Mutex<State>,
     words: SyncSender<Job>,
+    /// Recognition that hears along, where the engine can.
+    along: Option<Mutex<Along>>,
     judge: Option<SyncSender<(SegmentId, Vec<f32>)>>,
     events: Sender<Event>,
 }
@@ -114,6 +119,8 @@ struct Open {
     early: Option<(Time, Option<Transcription>)>,
     /// The segment is over; its end.
     closed: Option<Time>,
+    /// The sound that an engine which hears along was given: up to where.
+    heard: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -140,7 +147,13 @@ pub fn ears(engines: EarEngines, events: Sender<Event>) -> (Ears, Listener) {
         open: Vec::new(),
         running: None,
     };
-    let shared = Arc::new(Shared { state: Mutex::new(state), words, judge, events });
+    let shared = Arc::new_cyclic(|shared| Shared {
+        state: Mutex::new(state),
+        words,
+        along: Along::begin(&engines.stt, shared).map(Mutex::new),
+        judge,
+        events,
+    });
     let worker = Arc::downgrade(&shared);
     spawn("recognition", move || {
         while let Ok(job) = jobs.recv() {
@@ -163,6 +176,7 @@ impl Ears {
     /// Takes a block of caller sound; judged frames go to the call.
     pub fn hear(&mut self, block: Heard<'_>) {
         self.shared.state().note(&block);
+        self.shared.hear_along(None);
         let mut frames: Vec<VoiceFrame> = Vec::new();
         if let Err(error) = self.detector.push(block.samples, block.start, |frame| frames.push(frame)) {
             tracing::error!("voice activity detection failed: {error}");
@@ -186,7 +200,16 @@ impl Ears {
         let Some(at) = state.open.iter().position(|open| open.closed.is_none()) else { return };
         let from = state.open[at].onset.earliest - BEFORE;
         let id = state.open[at].id;
-        if self.pauses == PAUSE_FRAMES {
+        if self.shared.along.is_some() {
+            let judged = state.sound.slice(frame.end - Duration::from_secs(8), frame.end);
+            drop(state);
+            if self.pauses == PAUSE_FRAMES {
+                self.shared.judge(id, judged);
+            }
+            if self.pauses == along::PAUSE_FRAMES && self.shared.may_flush_early(id) {
+                self.shared.hear_along(Some(id));
+            }
+        } else if self.pauses == PAUSE_FRAMES {
             state.open[at].early = Some((frame.end, None));
             let sound = state.sound.slice(from, frame.end);
             let judged = state.sound.slice(frame.end - Duration::from_secs(8), frame.end);
@@ -212,7 +235,7 @@ impl Listener {
     pub fn open(&self, id: SegmentId, onset: Interval) {
         let mut state = self.shared.state();
         let last_partial = onset.latest;
-        state.open.push(Open { id, onset, last_partial, early: None, closed: None });
+        state.open.push(Open { id, onset, last_partial, early: None, closed: None, heard: None });
     }
 
     /// A segment is over: its words are sent once they are there.
@@ -221,6 +244,7 @@ impl Listener {
         if state.is_echo(id, offset) {
             state.open.retain(|open| open.id != id);
             drop(state);
+            self.shared.forget(id);
             self.shared.send(Event::Echo { segment: id });
             return;
         }
@@ -231,9 +255,14 @@ impl Listener {
             Some((upto, Some(found))) if upto >= offset => {
                 state.open.retain(|open| open.id != id);
                 drop(state);
+                self.shared.forget(id);
                 self.shared.send(final_event(id, found));
             }
             Some((upto, None)) if upto >= offset => open.early = Some((upto, None)),
+            _ if self.shared.along.is_some() => {
+                drop(state);
+                self.shared.hear_along(Some(id));
+            }
             _ => {
                 let sound = state.sound.slice(from, offset + BEHIND);
                 drop(state);
@@ -288,8 +317,10 @@ impl Shared {
             Ok(found) => found,
             Err(SttError::Cancelled) => return,
             Err(error) => {
+                // Nothing is sent: what was said there is not known, and the core's limit says so. An empty result
+                // would say that nothing was said.
                 tracing::error!("{error}");
-                Transcription { phantom: Some("failed".to_owned()), ..Transcription::default() }
+                return;
             }
         };
         let mut state = self.state();

@@ -3,13 +3,69 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A local engine that turns a stretch of sound into words. Blocking: the runtime calls it on threads of its own.
+/// An engine that turns a stretch of sound into words. Blocking: the runtime calls it on threads of its own.
 pub trait Transcribe: Send + Sync + std::fmt::Debug {
     /// Engine and model, for logs and evidence: `whisper/tiny.en`.
     fn name(&self) -> String;
 
     /// Recognises `pcm`, 16 kHz mono in [-1, 1]. `partial`: speed before quality, the caller still speaks.
     fn transcribe(&self, pcm: &[f32], partial: bool, cancel: &Cancel) -> Result<Transcription, SttError>;
+
+    /// Begins to hear along with one call, for engines that can: the words are there sooner than if the sound were
+    /// handed over once it has ended. `None`: it takes whole stretches only. Does not wait for a connection.
+    fn live(&self, _heard: OnHeard) -> Option<Box<dyn Live>> {
+        None
+    }
+}
+
+/// Takes what a live engine heard. Called on the engine's own thread, never from within [`Live`]'s methods.
+pub type OnHeard = Box<dyn FnMut(LiveEvent) + Send>;
+
+/// An engine that hears along with one call. Nothing in here waits; dropping it ends it.
+///
+/// Sound comes in stretches, one for each segment of caller speech, in their order. A stretch is what words are tied
+/// to: the engine may keep any clock of its own, but it must know which stretch a word was said in.
+pub trait Live: Send + std::fmt::Debug {
+    /// More sound of a stretch, 16 kHz mono in [-1, 1]. A number above all others begins a new one, and the one
+    /// before it gets no more.
+    fn push(&mut self, stretch: u32, pcm: &[f32]);
+
+    /// All words of this stretch's sound so far are wanted now, as one [`LiveEvent::Final`].
+    fn flush(&mut self, stretch: u32);
+
+    /// Nobody waits for this stretch's words any more.
+    fn forget(&mut self, stretch: u32);
+}
+
+/// What a live engine heard.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LiveEvent {
+    /// Words so far; they may still change.
+    Partial {
+        /// Where they were said.
+        stretch: u32,
+        /// All words of the stretch so far.
+        text: String,
+    },
+    /// The answer to a flush.
+    Final {
+        /// Where the words were said.
+        stretch: u32,
+        /// How many of the stretch's samples they cover: as many as were pushed before the flush.
+        upto: usize,
+        /// All words of these samples; places in seconds from the stretch's first sample.
+        found: Transcription,
+    },
+    /// Words of which it is not known in which stretch they were said: they may belong to any that waits.
+    Unplaced {
+        /// The words.
+        text: String,
+    },
+    /// It failed. Nothing more comes.
+    Failed {
+        /// Why.
+        error: SttError,
+    },
 }
 
 /// Words with what is known about them.

@@ -93,13 +93,14 @@ async fn read_request(connection: &mut TcpStream, seen: &Seen) -> Option<()> {
     let mut request = Vec::new();
     let mut buffer = [0; 4096];
     loop {
-        let text = String::from_utf8_lossy(&request).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+        // A body may be sound: its length is counted in bytes.
+        if let Some(end) = request.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&request[..end]);
             let length = head
                 .lines()
                 .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
-            if body.len() >= length.unwrap_or(0_usize) {
-                seen.requests.lock().unwrap().push(text);
+            if request.len() - end - 4 >= length.unwrap_or(0_usize) {
+                seen.requests.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
                 return Some(());
             }
         }

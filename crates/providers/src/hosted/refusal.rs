@@ -1,4 +1,4 @@
-//! What a server says when it does not answer: statuses, bodies and broken connections as [`LlmError`].
+//! What a server says when it does not answer: statuses, bodies and broken connections as [`Fault`].
 
 use std::error::Error;
 use std::time::Duration;
@@ -6,10 +6,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use reqwest::header::HeaderMap;
 use reqwest::{Response, StatusCode};
-use sayback_runtime::llm::LlmError;
 use serde_json::Value;
 
-use super::ApiKey;
+use super::{ApiKey, Fault};
 
 /// Most bytes of an error's body that are read.
 const MOST_BODY: usize = 64 * 1024;
@@ -17,15 +16,15 @@ const MOST_BODY: usize = 64 * 1024;
 const MOST_WORDS: usize = 400;
 
 /// A failure before there was a response.
-pub(super) fn unsent(error: &reqwest::Error, url: &str) -> LlmError {
+pub(crate) fn unsent(error: &reqwest::Error, url: &str) -> Fault {
     if error.is_connect() || error.is_builder() {
-        return LlmError::Unreachable { url: url.to_owned(), reason: causes(error) };
+        return Fault::Unreachable { url: url.to_owned(), reason: causes(error) };
     }
-    LlmError::BrokeOff(causes(error))
+    Fault::BrokeOff(causes(error))
 }
 
 /// The innermost causes say what happened; the outer ones only repeat the address.
-pub(super) fn causes(error: &dyn Error) -> String {
+pub(crate) fn causes(error: &dyn Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -34,55 +33,58 @@ pub(super) fn causes(error: &dyn Error) -> String {
 }
 
 /// A response with a status that is no success.
-pub(super) async fn refused(response: Response, key: Option<&ApiKey>) -> LlmError {
+pub(crate) async fn refused(response: Response, key: Option<&ApiKey>) -> Fault {
     let status = response.status();
     let retry_after = retry_after(response.headers());
     let body = beginning(response).await;
     from_status(status, retry_after, &body, key)
 }
 
-fn from_status(
+/// A refusal from its parts.
+pub(crate) fn from_status(
     status: StatusCode,
     retry_after: Option<Duration>,
     body: &str,
     key: Option<&ApiKey>,
-) -> LlmError {
+) -> Fault {
     let parsed = serde_json::from_str::<Value>(body).ok();
     let message = cleared(&parsed.as_ref().and_then(words).unwrap_or_else(|| body.to_owned()), key);
     let message = if message.is_empty() { status.to_string() } else { message };
     match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => LlmError::Unauthorised(message),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::Unauthorised(message),
         // Waiting does not fill an empty account.
         StatusCode::TOO_MANY_REQUESTS if !is_out_of_quota(parsed.as_ref()) => {
-            LlmError::RateLimited { retry_after }
+            Fault::RateLimited { retry_after }
         }
-        _ => LlmError::Refused { status: status.as_u16(), message },
+        _ => Fault::Refused { status: status.as_u16(), message },
     }
 }
 
 /// A failure that came as an event in the middle of the stream.
-pub(super) fn in_stream(error: &Value, key: Option<&ApiKey>) -> LlmError {
+#[cfg(any(feature = "openai", feature = "anthropic"))]
+pub(crate) fn in_stream(error: &Value, key: Option<&ApiKey>) -> Fault {
     let status = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     let message = words(&serde_json::json!({ "error": error })).unwrap_or_else(|| error.to_string());
     match status {
-        Some(401 | 403) => LlmError::Unauthorised(cleared(&message, key)),
-        Some(429) => LlmError::RateLimited { retry_after: None },
-        _ => LlmError::Refused { status: status.unwrap_or(500), message: cleared(&message, key) },
+        Some(401 | 403) => Fault::Unauthorised(cleared(&message, key)),
+        Some(429) => Fault::RateLimited { retry_after: None },
+        _ => Fault::Refused { status: status.unwrap_or(500), message: cleared(&message, key) },
     }
 }
 
 /// A success whose body is not an event stream.
-pub(super) async fn no_event_stream(response: Response, kind: &str, key: Option<&ApiKey>) -> LlmError {
+#[cfg(any(feature = "openai", feature = "anthropic"))]
+pub(crate) async fn no_event_stream(response: Response, kind: &str, key: Option<&ApiKey>) -> Fault {
     let body = beginning(response).await;
     if let Some(error) = serde_json::from_str::<Value>(&body).ok().and_then(|body| body.get("error").cloned())
     {
         return in_stream(&error, key);
     }
-    LlmError::Garbage(format!("{} instead of an event stream: {}", cleared(kind, None), cleared(&body, key)))
+    Fault::Garbage(format!("{} instead of an event stream: {}", cleared(kind, None), cleared(&body, key)))
 }
 
 /// One line without control characters, bounded, and without the key.
-pub(super) fn cleared(words: &str, key: Option<&ApiKey>) -> String {
+pub(crate) fn cleared(words: &str, key: Option<&ApiKey>) -> String {
     let words = key.map_or_else(|| words.to_owned(), |key| key.cleared_from(words));
     let line = words.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let line = line.collect::<Vec<_>>().join(" ");
@@ -95,7 +97,16 @@ pub(super) fn cleared(words: &str, key: Option<&ApiKey>) -> String {
 /// The words in an error's body, wherever the server puts them.
 fn words(body: &Value) -> Option<String> {
     let error = body.get("error");
-    let places = [error.and_then(|e| e.get("message")), error, body.get("message"), body.get("detail")];
+    let detail = body.get("detail");
+    let places = [
+        error.and_then(|e| e.get("message")),
+        error,
+        detail.and_then(|d| d.get("message")),
+        body.get("message"),
+        body.get("err_msg"),
+        body.get("error_message"),
+        detail,
+    ];
     let found = places.into_iter().flatten().find(|place| !place.is_null())?;
     Some(found.as_str().map_or_else(|| found.to_string(), str::to_owned))
 }
@@ -114,7 +125,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-async fn beginning(response: Response) -> String {
+/// The beginning of a body, as far as it is worth reading.
+pub(crate) async fn beginning(response: Response) -> String {
     let mut bytes = Vec::new();
     let mut body = response.bytes_stream();
     while let Some(Ok(piece)) = body.next().await {
@@ -131,13 +143,12 @@ async fn beginning(response: Response) -> String {
 mod tests {
     use super::*;
 
-    fn refusal(status: u16, body: &str) -> LlmError {
+    fn refusal(status: u16, body: &str) -> Fault {
         from_status(StatusCode::from_u16(status).unwrap(), None, body, Some(&ApiKey::new("sk-1234")))
     }
 
     fn message(status: u16, body: &str) -> String {
-        let (LlmError::Refused { message, .. } | LlmError::Unauthorised(message)) = refusal(status, body)
-        else {
+        let (Fault::Refused { message, .. } | Fault::Unauthorised(message)) = refusal(status, body) else {
             panic!("{status} {body} is no refusal");
         };
         message
@@ -169,8 +180,8 @@ mod tests {
     #[test]
     fn an_empty_account_is_not_a_matter_of_waiting() {
         let body = r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#;
-        assert!(matches!(refusal(429, body), LlmError::Refused { status: 429, .. }));
-        assert_eq!(refusal(429, "{}"), LlmError::RateLimited { retry_after: None });
+        assert!(matches!(refusal(429, body), Fault::Refused { status: 429, .. }));
+        assert_eq!(refusal(429, "{}"), Fault::RateLimited { retry_after: None });
     }
 
     #[test]
@@ -188,11 +199,8 @@ mod tests {
     #[test]
     fn errors_within_the_stream_keep_their_kind() {
         let error = |text: &str| in_stream(&serde_json::from_str(text).unwrap(), None);
-        assert_eq!(
-            error(r#"{"code":429,"message":"slow down"}"#),
-            LlmError::RateLimited { retry_after: None }
-        );
-        let refused = |status, message: &str| LlmError::Refused { status, message: message.into() };
+        assert_eq!(error(r#"{"code":429,"message":"slow down"}"#), Fault::RateLimited { retry_after: None });
+        let refused = |status, message: &str| Fault::Refused { status, message: message.into() };
         assert_eq!(error(r#"{"code":400,"message":"too long"}"#), refused(400, "too long"));
         assert_eq!(error(r#""out of memory""#), refused(500, "out of memory"));
     }

@@ -1,7 +1,6 @@
 //! One step under way: opened, read piece by piece, each wait with its deadline.
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -10,12 +9,8 @@ use futures::future::{Either, select};
 use futures::{Stream, StreamExt};
 use reqwest::{RequestBuilder, Response};
 use sayback_runtime::llm::{LlmError, LlmEvent, LlmStream};
-use serde_json::Value;
 
-use super::ApiKey;
-use super::assemble::Calls;
-use super::refusal::{causes, cleared, in_stream, no_event_stream, refused, unsent};
-use super::wire::{Choice, Chunk, Delta};
+use super::{ApiKey, Deadline, Fault, causes, no_event_stream, refused, unsent};
 
 /// Most bytes of one answer: some hundred thousand tokens' worth of events, or a server gone mad.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -25,14 +20,35 @@ const MOST_LINE: usize = 256 * 1024;
 /// be used again.
 const FAREWELL: Duration = Duration::from_millis(100);
 
+/// Longest wait for the first piece where the request names none.
+pub(crate) const FIRST_TOKEN: Duration = Duration::from_secs(15);
+/// Longest wait between two pieces where the request names none.
+pub(crate) const BETWEEN_TOKENS: Duration = Duration::from_secs(10);
+
 /// What a step needs to know besides the request.
 #[derive(Debug)]
-pub(super) struct Opening {
-    pub(super) first_token: Duration,
-    pub(super) between_tokens: Duration,
-    pub(super) id_stem: String,
-    pub(super) key: Option<ApiKey>,
-    pub(super) url: String,
+pub(crate) struct Opening {
+    pub(crate) first_token: Duration,
+    pub(crate) between_tokens: Duration,
+    pub(crate) key: Option<ApiKey>,
+    pub(crate) url: String,
+}
+
+/// How one vendor writes the events of an answer.
+pub(crate) trait Dialect: Send {
+    /// Takes the data of one event; whole pieces of the answer go to `ready`.
+    fn read(&mut self, data: &str, ready: &mut VecDeque<LlmEvent>) -> Result<Progress, Fault>;
+}
+
+/// What an event meant for the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing new: a ping, a role, a thought.
+    Nothing,
+    /// There is more of it.
+    Piece,
+    /// It is whole: nothing that follows counts.
+    Finished,
 }
 
 type Events = Pin<Box<dyn Stream<Item = Result<Event, EventStreamError<ReadError>>> + Send>>;
@@ -48,42 +64,26 @@ enum ReadError {
     EndlessAnswer,
 }
 
-/// A named wait: done when its time is over.
-struct Deadline {
-    limit: Duration,
-    over: Pin<Box<dyn Future<Output = ()> + Send>>,
-}
-
-impl Deadline {
-    fn after(limit: Duration) -> Self {
-        let over = Box::pin(async move {
-            // The only outcome of waiting for nothing is the end of the time.
-            let _ = tokio::time::timeout(limit, std::future::pending::<()>()).await;
-        });
-        Self { limit, over }
-    }
-
-    fn missed(&self) -> LlmError {
-        LlmError::TimedOut(self.limit)
-    }
-}
-
 /// One step under way.
-pub(super) struct Step {
+pub(crate) struct Step {
     events: Events,
     deadline: Deadline,
     opening: Opening,
-    calls: Calls,
+    dialect: Box<dyn Dialect>,
     ready: VecDeque<LlmEvent>,
     saw_event: bool,
-    /// A finish reason was read: nothing that follows counts.
+    /// The end was read: nothing that follows counts.
     finished: bool,
     closed: bool,
 }
 
 impl Step {
     /// Sends the request and waits for a response that promises an event stream.
-    pub(super) async fn open(post: RequestBuilder, opening: Opening) -> Result<Self, LlmError> {
+    pub(crate) async fn open(
+        post: RequestBuilder,
+        opening: Opening,
+        dialect: Box<dyn Dialect>,
+    ) -> Result<Self, Fault> {
         let mut deadline = Deadline::after(opening.first_token);
         let answer = Box::pin(answer(post, &opening));
         let response = match select(answer, deadline.over.as_mut()).await {
@@ -95,7 +95,7 @@ impl Step {
             events: Box::pin(events),
             deadline,
             opening,
-            calls: Calls::default(),
+            dialect,
             ready: VecDeque::new(),
             saw_event: false,
             finished: false,
@@ -103,7 +103,7 @@ impl Step {
         })
     }
 
-    pub(super) fn into_stream(self) -> LlmStream {
+    pub(crate) fn into_stream(self) -> LlmStream {
         Box::pin(futures::stream::unfold(self, async |mut step| step.next().await.map(|event| (event, step))))
     }
 
@@ -124,99 +124,54 @@ impl Step {
             };
             if let Err(error) = outcome {
                 self.closed = true;
-                return Some(Err(error));
+                return Some(Err(error.into()));
             }
         }
     }
 
-    fn on_event(&mut self, event: Result<Event, EventStreamError<ReadError>>) -> Result<(), LlmError> {
+    fn on_event(&mut self, event: Result<Event, EventStreamError<ReadError>>) -> Result<(), Fault> {
         let event = match event {
             Ok(event) => event,
             Err(_) if self.finished => return self.close(),
             Err(EventStreamError::Transport(ReadError::Http(error))) => {
-                return Err(LlmError::BrokeOff(causes(&error)));
+                return Err(Fault::BrokeOff(causes(&error)));
             }
-            Err(error) => return Err(LlmError::Garbage(error.to_string())),
+            Err(error) => return Err(Fault::Garbage(error.to_string())),
         };
         self.saw_event = true;
         let data = event.data.trim();
-        if data == "[DONE]" {
-            return self.finish(None);
-        }
         if self.finished || data.is_empty() {
             return Ok(());
         }
-        let chunk: Chunk = serde_json::from_str(data).map_err(|_| {
-            LlmError::Garbage(format!("no chunk: {}", cleared(data, self.opening.key.as_ref())))
-        })?;
-        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(in_stream(&error, self.opening.key.as_ref()));
+        match self.dialect.read(data, &mut self.ready)? {
+            Progress::Nothing => {}
+            Progress::Piece => self.deadline = Deadline::after(self.opening.between_tokens),
+            Progress::Finished => {
+                self.finished = true;
+                self.deadline = Deadline::after(self.opening.between_tokens.min(FAREWELL));
+            }
         }
-        match chunk.choices.into_iter().next() {
-            Some(choice) => self.on_choice(choice),
-            None => Ok(()),
-        }
-    }
-
-    fn on_choice(&mut self, choice: Choice) -> Result<(), LlmError> {
-        if self.take(choice.delta)? {
-            self.deadline = Deadline::after(self.opening.between_tokens);
-        }
-        match choice.finish_reason {
-            Some(reason) if !reason.is_empty() => self.finish(Some(&reason)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Takes what is new; whether that is a piece of the answer (a role or a thought is none).
-    fn take(&mut self, delta: Delta) -> Result<bool, LlmError> {
-        let text = delta.content.as_ref().and_then(Value::as_str).unwrap_or_default();
-        let is_piece = !text.is_empty() || !delta.tool_calls.is_empty();
-        if !text.is_empty() {
-            self.ready.push_back(LlmEvent::Text(text.to_owned()));
-        }
-        for call in delta.tool_calls {
-            self.calls.push(call).map_err(|error| LlmError::Garbage(error.to_string()))?;
-        }
-        Ok(is_piece)
-    }
-
-    /// The answer is whole: its calls are delivered. `reason` as the server names it.
-    fn finish(&mut self, reason: Option<&str>) -> Result<(), LlmError> {
-        if self.finished {
-            return Ok(());
-        }
-        if reason == Some("length") && self.calls.has_cut_arguments() {
-            return Err(LlmError::BrokeOff("the token limit was reached inside a tool call".to_owned()));
-        }
-        if reason == Some("content_filter") {
-            return Err(LlmError::BrokeOff("the server's content filter stopped the answer".to_owned()));
-        }
-        let calls = self.calls.finish(&self.opening.id_stem).map_err(|e| LlmError::Garbage(e.to_string()))?;
-        self.ready.extend(calls.into_iter().map(LlmEvent::Call));
-        self.finished = true;
-        self.deadline = Deadline::after(self.opening.between_tokens.min(FAREWELL));
         Ok(())
     }
 
-    fn on_end(&mut self) -> Result<(), LlmError> {
+    fn on_end(&mut self) -> Result<(), Fault> {
         match (self.finished, self.saw_event) {
             (true, _) => self.close(),
             (false, true) => {
-                Err(LlmError::BrokeOff("the connection ended in the middle of the answer".to_owned()))
+                Err(Fault::BrokeOff("the connection ended in the middle of the answer".to_owned()))
             }
-            (false, false) => Err(LlmError::Garbage("an event stream without an event".to_owned())),
+            (false, false) => Err(Fault::Garbage("an event stream without an event".to_owned())),
         }
     }
 
-    fn close(&mut self) -> Result<(), LlmError> {
+    fn close(&mut self) -> Result<(), Fault> {
         self.closed = true;
         self.ready.push_back(LlmEvent::Done);
         Ok(())
     }
 }
 
-async fn answer(post: RequestBuilder, opening: &Opening) -> Result<Response, LlmError> {
+async fn answer(post: RequestBuilder, opening: &Opening) -> Result<Response, Fault> {
     let response = post.send().await.map_err(|error| unsent(&error, &opening.url))?;
     if !response.status().is_success() {
         return Err(refused(response, opening.key.as_ref()).await);

@@ -1,0 +1,27 @@
+//! OpenAI's speech: recognition of whole segments over HTTP, recognition that hears along over a socket, and voices.
+//!
+//! [`OpenAiTranscribe`]: `POST {base_url}/audio/transcriptions`, the sound as a WAV file. [`OpenAiRealtime`]:
+//! `{base_url}/realtime?intent=transcription`; each flush commits what was sent, and the answer names the commit, so
+//! words come without times and their stretch is known all the same. [`OpenAiVoice`]: `POST {base_url}/audio/speech`.
+//! Servers that speak these protocols are reached by their `base_url`.
+//!
+//! Absent on purpose: prompts (a recogniser that expects a word hears it), voice instructions, their own end of turn.
+
+mod realtime;
+mod transcribe;
+mod voice;
+
+pub use realtime::OpenAiRealtime;
+pub use transcribe::OpenAiTranscribe;
+pub use voice::OpenAiVoice;
+
+/// Where OpenAI itself answers.
+pub const BASE_URL: &str = "https://api.openai.com/v1";
+/// The recogniser of whole segments that is asked for by default.
+pub const TRANSCRIBE_MODEL: &str = "gpt-4o-mini-transcribe";
+/// The recogniser that hears along, asked for by default.
+pub const REALTIME_MODEL: &str = "gpt-live-transcribe";
+/// The voice's model that is asked for by default.
+pub const VOICE_MODEL: &str = "gpt-4o-mini-tts";
+/// The voice that is asked for by default.
+pub const VOICE: &str = "alloy";
