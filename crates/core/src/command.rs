@@ -222,6 +222,13 @@ pub enum Report {
     QuestionDropped { question: HoldId, reason: DropReason },
     #[serde(rename = "question.repeated")]
     QuestionRepeated { question: HoldId, round: u8 },
+    #[serde(rename = "question.reopened")]
+    QuestionReopened {
+        question: HoldId,
+        text: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ran_before: Option<String>,
+    },
     #[serde(rename = "answer.checked")]
     AnswerChecked {
         question: HoldId,
@@ -244,6 +251,8 @@ pub enum Report {
     },
     #[serde(rename = "tool.finished")]
     ToolFinished { call_id: CallId, tool: String, ok: bool, message: String, outcome: String },
+    #[serde(rename = "conversation.rewound")]
+    ConversationRewound { items: usize },
     #[serde(rename = "model.told")]
     ModelTold { text: String },
     #[serde(rename = "model.failed")]

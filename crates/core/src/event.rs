@@ -466,6 +466,9 @@ pub struct Reopened {
     /// Runs whose outcome the items do not tell yet: the process ended before it could be added (VC-79).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsettled: Vec<PastRun>,
+    /// The questions that were heard in it, oldest first: it may be taken back to one of them.
+    #[serde(default)]
+    pub asked: Vec<AskedQuestion>,
 }
 
 /// A confirmed run of an earlier process, and what is known of it now.
@@ -483,8 +486,28 @@ pub struct PastRun {
     pub outcome: ToolOutcome,
 }
 
+/// A question that was heard in the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AskedQuestion {
+    /// The question, with the call that it is about.
+    pub question: OpenQuestion,
+    /// One past the item of the conversation that it is.
+    pub end: u32,
+    /// What ran on a yes to it.
+    pub ran: Option<Ran>,
+}
+
+/// A run on a yes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Ran {
+    /// The words or the digit that said yes.
+    pub by: String,
+    /// The item of the conversation that they are.
+    pub item: u32,
+}
+
 /// A question that was open when a conversation was stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OpenQuestion {
     /// Its hold, so that the run keeps its idempotency key.
     pub hold: HoldId,

@@ -27,9 +27,9 @@ pub use command::{CheckRequest, Command, DropReason, Output, PlainRun, Report, S
 pub use confirmation::Confirmation;
 pub use context::Item;
 pub use event::{
-    AskTerms, CallStart, CheckAnswer, Event, EvidenceClass, Frozen, ModelEvent, OpenQuestion, PastRun,
-    PlayoutEvent, PlayoutFailure, Prepared, Refusal, Reopened, Rewind, ToolCall, ToolOutcome, ToolRef,
-    Transcript, Verdict, VoiceFrame,
+    AskTerms, AskedQuestion, CallStart, CheckAnswer, Event, EvidenceClass, Frozen, ModelEvent, OpenQuestion,
+    PastRun, PlayoutEvent, PlayoutFailure, Prepared, Ran, Refusal, Reopened, Rewind, ToolCall, ToolOutcome,
+    ToolRef, Transcript, Verdict, VoiceFrame,
 };
 pub use evidence::{EvidenceRecord, HeardEvidence, SegmentEvidence};
 pub use ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};

@@ -24,6 +24,7 @@ mod ask;
 mod gate;
 mod hear;
 mod quiet;
+mod rewind;
 mod run;
 mod speak;
 mod step;
@@ -353,34 +354,6 @@ impl Session {
             }
             PlayoutEvent::Failed { utterance, failure, played } => self.on_failed(utterance, failure, played),
         }
-    }
-
-    fn on_rewound(&mut self, items: u32) {
-        self.interrupt();
-        let keep = (items as usize).min(self.items.len());
-        let stays = self.gate.heard().is_some_and(|hold| self.question_item(&hold.question) == Some(keep));
-        if !stays {
-            self.close_hold(DropReason::Rewound);
-        }
-        self.items.truncate(keep);
-        self.mouth.forget_items_from(keep);
-        // What was said since belongs to the part that is gone: it neither answers nor makes a turn.
-        for segment in self.segments.iter_mut() {
-            segment.taken = true;
-        }
-        if let Some(hold) = self.gate.open_mut() {
-            hold.answer = gate::Answer::default();
-        }
-        self.turn.wanted = false;
-    }
-
-    /// One past the item in which the question was last heard.
-    fn question_item(&self, question: &str) -> Option<usize> {
-        let at = self
-            .items
-            .iter()
-            .rposition(|item| matches!(item, Item::Agent { text, complete: true } if text == question))?;
-        Some(at + 1)
     }
 
     fn command(&mut self, command: Command) {

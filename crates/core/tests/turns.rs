@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ask, check, check_events, frozen, script, tool};
+use common::{ask, check, check_events, frozen, run, script, tool};
 use sayback_core::*;
 
 /// A caller asks, the model calls `book`, the question is u_01, sounds at 3000 and is heard at 5000.
@@ -506,6 +506,128 @@ fn vc_73_a_yes_that_was_rewound_does_not_answer_again() {
     );
 }
 
+#[test]
+fn vc_76_rewound_to_just_after_an_answered_question_a_second_yes_runs_under_the_same_hold() {
+    let ran = after(
+        CHAT,
+        "1000 message yes\n1100 check c1 yes\n1200 ran c1 Booked.\n1210 say g2 Done.\n1220 done g2",
+    );
+    check(
+        &default(),
+        &after(&ran, "2000 rewind 4\n2100 message yes\n2200 check c2 yes\n2300 ran c1 Booked."),
+        "1100 ! run c1 by yes
+         2000 question.reopened question=h_01 text=Shall I book? ran_before=yes
+         2000 question.heard question=h_01
+         2100 ! check c_02 yes
+         2200 ! run c1 by yes
+         2300 tool.finished call_id=c1
+         - question.held question=h_02",
+    );
+    // Nothing runs by itself: the question is only open.
+    let lines = run(&default(), &script(&after(&ran, "2000 rewind 4\n9000 tick")), Duration::from_secs(60));
+    assert_eq!(lines.iter().filter(|line| line.contains("! run c1")).count(), 1, "{lines:#?}");
+    check(
+        &default(),
+        &after(&ran, "2000 rewind 4\n2100 message no\n2200 check c2 no"),
+        "1100 ! run c1\n2000 question.reopened\n2200 question.dropped question=h_01 reason=declined",
+    );
+}
+
+#[test]
+fn vc_73_a_declined_question_is_open_again_and_one_that_was_cut_off_is_not() {
+    check(
+        &default(),
+        &after(CHAT, "1000 message no\n1100 check c1 no\n2000 rewind 4\n2100 message yes\n2200 check c2 yes"),
+        "1100 question.dropped question=h_01 reason=declined
+         2000 question.reopened question=h_01 text=Shall I book?
+         2200 ! run c1 by yes
+         - question.reopened question=h_01 text=Shall I book? ran",
+    );
+    // On a call: the question was cut by words, so there is nothing to go back to.
+    let cut = ASKED.replace(
+        "5000 over u1 5000",
+        "3500 speech 2 3480
+         4200 end 2 4100
+         4300 words 2 wait a moment please
+         4310 cleared u1 700",
+    );
+    check(&default(), &after(&cut, "4320 rewind 4"), "4300 question.dropped\n- question.reopened");
+}
+
+#[test]
+fn vc_73_on_a_call_a_question_of_the_past_is_said_again_before_it_can_be_answered() {
+    check(
+        &default(),
+        &after(
+            ASKED,
+            "5300 speech 2 5300
+             5600 end 2 5500
+             5650 words 2 yes
+             5800 check c1 yes
+             6200 ran c1 Booked.
+             6300 rewind 4
+             6400 speech 3 6400
+             6700 end 3 6600
+             6750 words 3 yes
+             6800 began u2
+             8800 over u2 8800
+             9100 speech 4 9100
+             9400 end 4 9300
+             9450 words 4 yes
+             9600 check c2 yes",
+        ),
+        "6300 question.reopened question=h_01 text=Shall I book Thursday at three? ran_before=yes
+         6300 question.repeated question=h_01
+         6300 ! speak u_02 Question
+         8800 question.heard question=h_01
+         9500 ! check c_02 yes
+         ! run c1 by yes",
+    );
+}
+
+#[test]
+fn vc_75_a_rewind_takes_back_words_and_not_what_ran() {
+    let mut session = Session::new(default());
+    let talk = after(
+        SPOKE,
+        "1300 call g1 c1 find {}
+         1301 call g1 c2 find {}
+         1310 done g1
+         1320 plain c1 find
+         1321 plain c2 find
+         1400 ran c1 Two slots.
+         1410 ran c2 None.",
+    );
+    for (at, event) in script(&talk) {
+        session.handle(at, event);
+    }
+    // Between the second call and its result.
+    session.handle(Time::from_millis(1_500), Event::Rewound(Rewind { items: 3 }));
+    let kept: Vec<&str> = session
+        .items()
+        .iter()
+        .filter_map(|item| match item {
+            Item::Result { text, .. } => Some(text.as_str()),
+            Item::Caller { .. } | Item::Agent { .. } | Item::Call { .. } | Item::Told { .. } => None,
+        })
+        .collect();
+    assert_eq!(kept, ["Two slots.", "None."]);
+    // Between the calls: the second one is gone with its result.
+    session.handle(Time::from_millis(1_600), Event::Rewound(Rewind { items: 2 }));
+    assert_eq!(session.items().len(), 3, "{:?}", session.items());
+}
+
+#[test]
+fn vc_75_a_tool_that_runs_while_its_call_is_taken_back_is_told_of() {
+    check(
+        &default(),
+        &after(CHAT, "1000 message yes\n1100 check c1 yes\n1150 rewind 1\n1200 ran c1 Booked."),
+        "1100 ! run c1 by yes
+         1200 tool.finished call_id=c1
+         1200 model.told text=book ran before the conversation was taken back, and is not undone: Booked.",
+    );
+}
+
 fn reopened(script_text: &str) -> Vec<(Time, Event)> {
     let Prepared::Ask { tool, input, question, language, terms } = ask("book", "Shall I book?") else {
         panic!("a question")
@@ -596,6 +718,57 @@ fn vc_21_a_transfer_or_goodbye_beside_a_question_of_the_programs_is_refused() {
              4000 over u1 4000",
         ),
         "question.held question=h_01\nmodel.told text=Refused\n4000 question.heard\n- ! end_call",
+    );
+}
+
+#[test]
+fn vc_12_a_step_whose_call_was_refused_does_not_hang_up() {
+    // In whatever order, with a question or without: the model hears of it first, and may leave in its next step.
+    for calls in [
+        "1300 call g1 c1 book {}\n1301 call g1 e1 end_call {\"goodbye\":\"Bye.\"}",
+        "1300 call g1 e1 end_call {\"goodbye\":\"Bye.\"}\n1301 call g1 c1 book {}",
+    ] {
+        for refused in ["1320 refuse c1 start: no such slot", "1320 refuse-plain c1 start: no such slot"] {
+            let step =
+                after(SPOKE, &format!("1290 say g1 All done. Goodbye.\n{calls}\n1310 done g1\n{refused}"));
+            check(
+                &default(),
+                &after(
+                    &step,
+                    "1900 call g2 e2 end_call {\"goodbye\":\"Bye now.\"}
+                     1910 done g2",
+                ),
+                "1320 model.told text=start: no such slot
+                 1320 model.told text=Refused: another call of this step failed
+                 1320 ! generate
+                 agent.said utterance=u_02 text=Bye now.
+                 - agent.said utterance=u_02 text=Goodbye
+                 - agent.said utterance=u_01 text=Bye",
+            );
+        }
+    }
+}
+
+#[test]
+fn vc_12_a_question_that_a_refused_call_of_its_own_step_closes_does_not_hang_up_either() {
+    check(
+        &default(),
+        &after(
+            SPOKE,
+            "1300 call g1 c1 book {}
+             1301 call g1 c2 book {}
+             1302 call g1 e1 end_call {\"goodbye\":\"Bye.\"}
+             1310 done g1
+             1320 ask c1 book Shall I book?
+             1330 refuse c2 start: no such slot
+             9000 tick",
+        ),
+        "question.held question=h_01
+         question.dropped question=h_01 reason=input_error
+         model.told text=Refused
+         1330 ! generate
+         - ! end_call
+         - agent.said utterance=u_01 text=Bye",
     );
 }
 

@@ -34,6 +34,16 @@ pub enum ModelError {
         /// The names that exist.
         known: String,
     },
+    /// A setting has a value that it cannot have.
+    #[error("{variable} is {value:?}; it can be {allowed}")]
+    Setting {
+        /// The environment variable.
+        variable: &'static str,
+        /// What it is.
+        value: String,
+        /// What it can be.
+        allowed: &'static str,
+    },
     /// The manifest cannot be used.
     #[error("{path}: {reason}")]
     BadManifest {

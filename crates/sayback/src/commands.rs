@@ -9,6 +9,7 @@ mod log;
 pub(crate) mod models;
 mod record;
 pub(crate) mod replay;
+mod rewind;
 mod stored;
 pub(crate) mod sweep;
 #[cfg(feature = "mic")]

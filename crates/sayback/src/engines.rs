@@ -13,7 +13,7 @@ use sayback_providers::local_llm::{LocalLlm, LocalLlmConfig};
 use sayback_providers::models::Manifest;
 use sayback_providers::openai::{ApiKey, OpenAi, OpenAiConfig};
 use sayback_providers::piper::{Piper, PiperOptions};
-use sayback_providers::scripted::{Scripted, ScriptedStep};
+use sayback_providers::scripted::Scripted;
 use sayback_providers::whisper::{Whisper, WhisperOptions};
 use sayback_replay::engines::{BlockOn, NewVad, SoundEngines};
 use sayback_runtime::agent::Agent;
@@ -147,35 +147,14 @@ fn open_ai(settings: &LlmSettings) -> Result<Arc<dyn Llm>, Stop> {
     Ok(Arc::new(OpenAi::new(config).map_err(Stop::unusable)?))
 }
 
-/// A scripted model for chat: one JSON object a line, `{"say": "…", "call": {"tool": …, "input": …}}` for a step and
-/// `{"verdict": "yes"}` for a check.
+/// A scripted model: see [`crate::script`].
 fn scripted(script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
     let Some(path) = script else {
         return Err(Stop::unusable(
             "[llm] provider = \"scripted\" needs a script\n  hint: give one with --script FILE, or name another provider",
         ));
     };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Stop::unusable(format!("{}: cannot be read: {error}", path.display())))?;
-    let mut steps = Vec::new();
-    let mut verdicts = Vec::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let at = || format!("{}:{}", path.display(), index + 1);
-        let value: serde_json::Value =
-            serde_json::from_str(line).map_err(|error| Stop::unusable(format!("{}: {error}", at())))?;
-        if let Some(verdict) = value["verdict"].as_str() {
-            verdicts.push(verdict.to_owned());
-            continue;
-        }
-        let mut step = ScriptedStep::say(value["say"].as_str().unwrap_or_default());
-        if let Some(tool) = value["call"]["tool"].as_str() {
-            let id = format!("call_{}", steps.len() + 1);
-            step.calls = ScriptedStep::call(id, tool, value["call"]["input"].to_string()).calls;
-        } else if value["say"].as_str().is_none() {
-            return Err(Stop::unusable(format!("{}: a line is a `say`, a `call` or a `verdict`", at())));
-        }
-        steps.push(step);
-    }
+    let (steps, verdicts) = crate::script::load(path)?;
     Ok(Arc::new(Scripted::new(steps, verdicts)))
 }
 

@@ -10,6 +10,7 @@ mod out;
 mod commands;
 mod engines;
 mod exit;
+mod script;
 mod tuned;
 
 use exit::Stop;
@@ -70,12 +71,16 @@ fn main() -> ExitCode {
             return ExitCode::from(if usable { 0 } else { 2 });
         }
     };
-    match run(cli.command) {
-        Ok(code) => ExitCode::from(code),
-        Err(stop) => {
-            eprintln!("sayback: {stop}");
-            ExitCode::from(stop.code)
+    let code = run(cli.command).unwrap_or_else(|stop| {
+        eprintln!("sayback: {stop}");
+        stop.code
+    });
+    match out::lost() {
+        Some(lost) => {
+            eprintln!("sayback: {lost}");
+            ExitCode::from(if code == 0 { exit::UNUSABLE } else { code })
         }
+        None => ExitCode::from(code),
     }
 }
 

@@ -210,6 +210,7 @@ impl Session {
         if let Some(hold) = self.gate.open_mut() {
             hold.stage = Stage::Heard;
         }
+        self.note_asked();
         self.report(report);
         self.place_again();
     }
@@ -359,6 +360,7 @@ impl Session {
         ledger.record(hold.id, &hold.tool.name, &hold.input.hash, now);
         let Some(used) = ledger.consume(hold.id, &hold.tool.name, &hold.input.hash, now) else { return };
         let record = self.record(&hold, "committed");
+        self.note_run(hold.id, &check);
         self.take_answer();
         // Answered: a conversation that is stored from here on does not end with an open question.
         self.left_open = None;

@@ -12,7 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::event::{AskTerms, CheckAnswer, EvidenceClass, Frozen, ToolRef};
+use crate::event::{AskTerms, AskedQuestion, CheckAnswer, EvidenceClass, Frozen, ToolRef};
 use crate::evidence::EvidenceRecord;
 use crate::ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
 use crate::ledger::Ledger;
@@ -131,6 +131,8 @@ pub(crate) struct Gate {
     /// A call that came while the tool was running (row 4 of the table).
     pub(crate) next: Option<Hold>,
     pub(crate) misses: Vec<Misses>,
+    /// The questions that were heard, and what ran on a yes to them: the conversation may be taken back to one.
+    pub(crate) asked: Vec<AskedQuestion>,
     /// The yeses of this call.
     pub(crate) ledger: Ledger,
     /// The record of the run under way; its outcome is still to come.

@@ -26,11 +26,13 @@ struct Running {
     tool: String,
     limit: Time,
     confirmed_by: Option<String>,
+    /// The conversation was taken back to before its call: there is no place for its result.
+    taken_back: bool,
 }
 
 impl Tools {
     pub(crate) fn start(&mut self, call: CallId, tool: ToolRef, limit: Time, confirmed_by: Option<String>) {
-        self.running.push(Running { call, tool: tool.name, limit, confirmed_by });
+        self.running.push(Running { call, tool: tool.name, limit, confirmed_by, taken_back: false });
     }
 
     pub(crate) fn transferring(&mut self, call: &ToolCall, now: Time) {
@@ -40,7 +42,15 @@ impl Tools {
             tool: call.name.clone(),
             limit,
             confirmed_by: None,
+            taken_back: false,
         });
+    }
+
+    /// The conversation no longer has these calls; those that run go on.
+    pub(crate) fn take_back(&mut self, calls: &[CallId]) {
+        for run in self.running.iter_mut().filter(|run| calls.contains(&run.call)) {
+            run.taken_back = true;
+        }
     }
 
     pub(crate) fn running(&self) -> bool {
@@ -101,7 +111,7 @@ impl Session {
         if name == "outcome_unknown" {
             self.tools.late.push((call.clone(), run.tool.clone()));
         }
-        if committed {
+        if committed && !run.taken_back {
             // The result stands with the call, before the question and the yes; a model that reads on to the yes would
             // call again. So what came of it is said once more, as the last thing.
             let text = alloc::format!(
@@ -110,8 +120,19 @@ impl Session {
             );
             self.items.push(crate::context::Item::Told { text });
         }
-        self.set_result_by(call, message, run.confirmed_by);
+        if !run.taken_back {
+            self.set_result_by(call, message, run.confirmed_by);
+        } else {
+            // The call was taken back while it ran; what it did was not.
+            self.tell(alloc::format!(
+                "{} ran before the conversation was taken back, and is not undone: {message}",
+                run.tool
+            ));
+        }
         self.turn.quiet_since = self.now;
+        if committed && matches!(outcome, ToolOutcome::NotRun { .. }) {
+            self.forget_run();
+        }
         if committed {
             self.want_step();
             self.end_commit(name);

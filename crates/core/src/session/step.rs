@@ -1,5 +1,6 @@
 //! The model's step: releasing its speech one sentence behind, and what its calls turn it into.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -35,6 +36,8 @@ pub(crate) struct Step {
     finished: bool,
     /// A question came up while it ran, its own or the program's.
     asks: bool,
+    /// A call of it was refused: the model has to hear why.
+    refused: bool,
     last_event: Time,
 }
 
@@ -59,6 +62,7 @@ impl Step {
             transfer: None,
             finished: false,
             asks: false,
+            refused: false,
             last_event: now,
         }
     }
@@ -193,6 +197,7 @@ impl Session {
                 self.hold(id, outcome, Some(generation));
             }
             Prepared::Refused { message, confirms, .. } => {
+                step.refused = true;
                 if confirms {
                     self.close_hold(DropReason::InputError);
                 }
@@ -222,24 +227,36 @@ impl Session {
     /// A step that asks: all but the last sentence before the call, then the question; it never hangs up.
     fn complete_asking_step(&mut self, mut step: Step, before: usize) {
         let keep = before.saturating_sub(1).saturating_sub(step.released);
-        self.refuse_leaving(&mut step);
+        self.refuse_leaving(&mut step, "the caller is being asked a question");
         for sentence in step.kept.into_iter().take(keep) {
             self.say_step(sentence, step.generation);
         }
         self.ask_again();
     }
 
-    fn refuse_leaving(&mut self, step: &mut Step) {
+    fn refuse_leaving(&mut self, step: &mut Step, why: &str) {
         for call in step.ending.take().into_iter().chain(step.transfer.take()) {
-            let refusal = "Refused: the caller is being asked a question; the call goes on.";
-            self.set_result(&call.id, refusal);
-            self.report(Report::ModelTold { text: refusal.to_string() });
+            let refusal = format!("Refused: {why}; the call goes on.");
+            self.set_result(&call.id, &refusal);
+            self.report(Report::ModelTold { text: refusal });
         }
     }
 
+    /// A step that leaves no question of its own behind. It does not leave if one came up in it, whatever became of that
+    /// since (VC-21), nor if a call of it was refused: the action that the caller wanted would be gone with the call, and
+    /// the model would never hear that (VC-12).
     fn complete_plain_step(&mut self, mut step: Step) {
-        if step.asks && self.gate.open().is_some() {
-            self.refuse_leaving(&mut step);
+        let wished = step.ending.is_some() || step.transfer.is_some();
+        let stays = wished && (step.asks || step.refused);
+        if stays {
+            let why = if step.asks {
+                "the caller is being asked a question"
+            } else {
+                "another call of this step failed"
+            };
+            self.refuse_leaving(&mut step, why);
+            // They lead up to a goodbye that is not to be.
+            step.kept.clear();
         }
         let silent = step.released == 0 && step.kept.is_empty();
         for sentence in step.kept {
@@ -248,7 +265,7 @@ impl Session {
         let leaves = step.ending.is_some() || step.transfer.is_some();
         if leaves {
             self.leave(step.ending, step.transfer, step.generation);
-        } else if !step.calls.is_empty() {
+        } else if !step.calls.is_empty() || (stays && self.gate.open().is_none()) {
             self.want_step();
         } else if self.gate.open().is_some_and(|hold| hold.stage == Stage::Waiting) {
             self.ask_again();

@@ -15,21 +15,14 @@ use crate::time::LoopDelay;
 impl Session {
     /// What is to be stored of the conversation: its items, and the question it ends with if that was heard.
     pub fn to_store(&self) -> Reopened {
-        let open = self.gate.heard().map(|hold| OpenQuestion {
-            hold: hold.id,
-            call: hold.call.clone(),
-            tool: hold.tool.clone(),
-            input: hold.input.clone(),
-            question: hold.question.clone(),
-            language: hold.language.clone(),
-            terms: hold.terms,
-        });
+        let open = self.gate.heard().map(open_question);
         Reopened {
             items: self.items.clone(),
             open: open.or_else(|| self.left_open.clone()),
             holds: self.ids.hold,
             runs: self.gate.ledger.runs().to_vec(),
             unsettled: self.unsettled.clone(),
+            asked: self.gate.asked.clone(),
         }
     }
 
@@ -37,31 +30,17 @@ impl Session {
         if self.line.up {
             return;
         }
-        let Reopened { items, open, holds, runs, unsettled } = reopened;
+        let Reopened { items, open, holds, runs, unsettled, asked } = reopened;
         self.items = items;
         let ran = runs.iter().chain(unsettled.iter().map(|run| &run.hold)).map(|hold| hold.0);
-        self.ids.hold = self.ids.hold.max(holds).max(ran.max().unwrap_or(0));
+        let heard = asked.iter().map(|asked| asked.question.hold.0);
+        self.ids.hold = ran.chain(heard).max().unwrap_or(0).max(self.ids.hold).max(holds);
+        self.gate.asked = asked;
         self.gate.ledger.ran_before(runs);
         self.unsettled = unsettled;
         let Some(open) = open else { return };
-        let OpenQuestion { hold, call, tool, input, question, language, terms } = open;
-        self.ids.hold = self.ids.hold.max(hold.0);
-        let rounds = Rounds { asked: true, ..Rounds::default() };
-        self.gate.hold = Some(Hold {
-            id: hold,
-            call,
-            generation: None,
-            tool,
-            input,
-            question,
-            language,
-            terms,
-            stage: Stage::Waiting,
-            asking: Asking::default(),
-            answer: Answer::default(),
-            rounds,
-            reverifying: false,
-        });
+        self.ids.hold = self.ids.hold.max(open.hold.0);
+        self.gate.hold = Some(reopened_hold(open));
     }
 
     /// In chat a reopened question is open at once; on a call it is said again first (VC-74).
@@ -129,5 +108,36 @@ impl Session {
             }
             None => self.items.push(Item::Result { call: call.clone(), text, confirmed_by }),
         }
+    }
+}
+
+pub(crate) fn open_question(hold: &Hold) -> OpenQuestion {
+    OpenQuestion {
+        hold: hold.id,
+        call: hold.call.clone(),
+        tool: hold.tool.clone(),
+        input: hold.input.clone(),
+        question: hold.question.clone(),
+        language: hold.language.clone(),
+        terms: hold.terms,
+    }
+}
+
+pub(crate) fn reopened_hold(open: OpenQuestion) -> Hold {
+    let OpenQuestion { hold, call, tool, input, question, language, terms } = open;
+    Hold {
+        id: hold,
+        call,
+        generation: None,
+        tool,
+        input,
+        question,
+        language,
+        terms,
+        stage: Stage::Waiting,
+        asking: Asking::default(),
+        answer: Answer::default(),
+        rounds: Rounds { asked: true, ..Rounds::default() },
+        reverifying: false,
     }
 }

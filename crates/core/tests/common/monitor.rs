@@ -45,6 +45,8 @@ struct Hold {
     began: Option<Time>,
     horizon: Option<Time>,
     heard: bool,
+    /// At any time, in whatever asking.
+    was_heard: bool,
     dropped: Option<String>,
     runs: u32,
 }
@@ -67,6 +69,8 @@ pub(crate) struct Monitor {
     /// The last step that is complete, and whether the program is asking.
     complete: u32,
     program: bool,
+    /// The conversation is being taken back by the event at hand.
+    rewinding: bool,
     segments: BTreeMap<u32, Segment>,
     holds: BTreeMap<u32, Hold>,
     current: u32,
@@ -92,6 +96,7 @@ impl Monitor {
             generation: 0,
             complete: 0,
             program: false,
+            rewinding: false,
             segments: BTreeMap::new(),
             holds: BTreeMap::new(),
             current: 0,
@@ -126,6 +131,7 @@ impl Monitor {
     pub(crate) fn observe(&mut self, now: Time, event: &Event) {
         self.covered = None;
         self.program = matches!(event, Event::Asked { .. });
+        self.rewinding = matches!(event, Event::Rewound(_));
         match event {
             Event::Model(ModelEvent::Finished { generation }) => self.complete = generation.0,
             Event::CallStarted(start) => self.chat |= start.chat,
@@ -226,6 +232,7 @@ impl Monitor {
                 self.must_be_open(at, *question, "started");
                 self.holds.entry(question.0).or_default().began = Some(began);
             }
+            Report::QuestionReopened { question, .. } => self.judge_reopened(at, *question),
             Report::QuestionHeard { question, latest_ms, .. } => self.judge_heard(at, *question, *latest_ms),
             Report::QuestionDropped { question, reason } => {
                 self.must_be_open(at, *question, "dropped");
@@ -275,6 +282,21 @@ impl Monitor {
         }
     }
 
+    /// Only taking the conversation back opens a question again, and none that was never heard.
+    fn judge_reopened(&mut self, at: Time, id: HoldId) {
+        self.current = id.0;
+        if !self.rewinding {
+            self.fault(at, "9: a question was opened again by itself");
+        }
+        match self.holds.get_mut(&id.0) {
+            Some(hold) if hold.was_heard => {
+                (hold.dropped, hold.runs) = (None, 0);
+                (hold.began, hold.horizon, hold.heard) = (None, None, false);
+            }
+            Some(_) | None => self.fault(at, "1: a question that was never heard was opened again"),
+        }
+    }
+
     fn must_be_open(&mut self, at: Time, id: HoldId, what: &str) {
         self.current = id.0;
         match self.holds.get(&id.0) {
@@ -298,7 +320,7 @@ impl Monitor {
         let hold = self.holds.entry(id.0).or_default();
         hold.horizon = Some(horizon);
         hold.began.get_or_insert(horizon);
-        hold.heard = true;
+        (hold.heard, hold.was_heard) = (true, true);
     }
 
     /// The segments that may answer a question with this horizon.

@@ -28,9 +28,11 @@ impl Sources {
             "" => Ok(Self::All),
             "hub" => Ok(Self::Hub),
             "pip" => Ok(Self::Pip),
-            other => {
-                Err(ModelError::source(SOURCE_VARIABLE, format!("is {other:?}; it can be hub, pip or empty")))
-            }
+            other => Err(ModelError::Setting {
+                variable: SOURCE_VARIABLE,
+                value: other.to_owned(),
+                allowed: "hub, pip or empty",
+            }),
         }
     }
 

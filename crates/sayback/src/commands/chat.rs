@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use clap::Args as ClapArgs;
-use sayback_core::{CallStart, Event, Item, Rewind, Session, Speak};
+use sayback_core::{AskedQuestion, CallStart, Event, Item, Session, Speak};
 use sayback_runtime::clock::{Clock, unix_seconds};
 use sayback_runtime::driver::{Driver, Parts};
 use sayback_runtime::line::Line;
@@ -49,10 +49,11 @@ struct View {
 struct State {
     idle: bool,
     done: bool,
-    /// Messages sent, and messages that the call has taken: idle means idle after the last one.
+    /// Messages and rewinds sent, and those that the call has taken: idle means idle after the last one.
     sent: u64,
     taken: u64,
     items: Vec<Item>,
+    asked: Vec<AskedQuestion>,
 }
 
 impl View {
@@ -153,32 +154,37 @@ fn read_lines(
         if view.state().done {
             return;
         }
-        let event = match line.trim() {
-            "" => continue,
-            "/quit" => break,
-            "/tools" => {
+        let line = line.trim();
+        let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let event = match (command, argument.trim()) {
+            ("", _) => continue,
+            ("/quit", "") => break,
+            ("/tools", "") => {
                 for tool in agent.skills.iter().flat_map(|s| &s.tools) {
                     out!("  {} — {}", tool.info().name, tool.info().description);
                 }
                 continue;
             }
-            "/new" => Event::Rewound(Rewind { items: 0 }),
-            text if text.starts_with("/rewind") => match rewind(text, view) {
+            ("/new", "") => match rewind("0", view) {
                 Some(event) => event,
                 None => continue,
             },
-            text if text.starts_with('/') => {
+            ("/rewind", argument) => match rewind(argument, view) {
+                Some(event) => event,
+                None => continue,
+            },
+            (command, _) if command.starts_with('/') => {
                 out!("  unknown command; there are /rewind N, /new, /tools, /quit");
                 continue;
             }
-            text => {
+            _ => {
                 if !interactive {
-                    out!("> {text}");
+                    out!("> {line}");
                 }
-                view.change(|state| state.sent += 1);
-                Event::Message { text: text.to_owned(), received: clock.now() }
+                Event::Message { text: line.to_owned(), received: clock.now() }
             }
         };
+        view.change(|state| state.sent += 1);
         if sender.blocking_send(event).is_err() {
             return;
         }
@@ -188,22 +194,27 @@ fn read_lines(
 }
 
 /// Keeps the first N items; what was confirmed and ran is named, since it is not taken back.
-fn rewind(text: &str, view: &View) -> Option<Event> {
+fn rewind(argument: &str, view: &View) -> Option<Event> {
     let state = view.state();
-    let items = &state.items;
-    let Some(keep) = text.trim_start_matches("/rewind").trim().parse::<u32>().ok() else {
-        for (index, item) in items.iter().enumerate() {
-            out!("  {:>3} {}", index + 1, super::conversations::summary(item));
+    match super::rewind::wanted(argument, &state.items) {
+        Ok(Some(to)) => {
+            for line in super::rewind::not_taken_back(to, &state.asked) {
+                out!("  {line}");
+            }
+            Some(Event::Rewound(to))
         }
-        out!("  /rewind N keeps the first N of these");
-        return None;
-    };
-    for item in items.iter().skip(keep as usize) {
-        if let Item::Result { call, text, confirmed_by: Some(by) } = item {
-            out!("  not taken back: {call} ran on {by:?} ({text})");
+        Ok(None) => {
+            for line in super::rewind::listed(&state.items) {
+                out!("  {line}");
+            }
+            out!("  /rewind N keeps the first N of these");
+            None
+        }
+        Err(wrong) => {
+            out!("  {wrong}");
+            None
         }
     }
-    Some(Event::Rewound(Rewind { items: keep }))
 }
 
 struct ChatLine {
@@ -226,10 +237,18 @@ impl Line for ChatLine {
                 out!("  [{} {}{by}]", line["tool"].as_str().unwrap_or_default(), line["input"]);
             }
             // Whether it is idle after this message is for the next look at the session to say.
-            Some("caller.words") => self.view.change(|state| {
+            Some("caller.words" | "conversation.rewound") => self.view.change(|state| {
                 state.taken += 1;
                 state.idle = false;
             }),
+            Some("question.reopened") => {
+                out!("(open again) {}", line["text"].as_str().unwrap_or_default());
+                if let Some(by) = line["ran_before"].as_str() {
+                    out!(
+                        "  this already ran, on {by:?}; another yes runs it again, with the same idempotency key"
+                    );
+                }
+            }
             Some("question.dropped") => {
                 out!("  [question dropped: {}]", line["reason"].as_str().unwrap_or_default())
             }
@@ -243,6 +262,7 @@ impl Line for ChatLine {
     fn on_state(&mut self, session: &Session) {
         self.view.change(|state| {
             state.items = session.items().to_vec();
+            state.asked = session.asked().to_vec();
             state.idle = session.is_idle();
         });
     }

@@ -10,12 +10,16 @@ use serde_json::Value;
 use crate::exit::{Stop, unwritable};
 
 /// Writes each event as it comes.
-struct Log(File);
+struct Log {
+    file: File,
+    name: String,
+}
 
 impl Observer for Log {
     fn on_event(&mut self, line: &Value) {
-        // In one piece: whoever reads along finds whole lines. A log that cannot be written does not end the call.
-        let _ = self.0.write_all(format!("{line}\n").as_bytes());
+        // In one piece: whoever reads along finds whole lines. A log that cannot be written does not end the call; the
+        // command's end tells of it.
+        crate::out::note(&self.name, self.file.write_all(format!("{line}\n").as_bytes()));
     }
 }
 
@@ -23,5 +27,5 @@ impl Observer for Log {
 pub(crate) fn observers(path: Option<&Path>) -> Result<Vec<Box<dyn Observer>>, Stop> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let file = File::create(path).map_err(|error| unwritable(path, &error))?;
-    Ok(vec![Box::new(Log(file))])
+    Ok(vec![Box::new(Log { file, name: path.display().to_string() })])
 }

@@ -1,7 +1,7 @@
 //! `sayback models`: what there is, and getting it.
 
 use clap::{Args as ClapArgs, Subcommand};
-use sayback_providers::models::{Manifest, ProgressBar};
+use sayback_providers::models::{Manifest, ModelError, ProgressBar};
 
 use crate::exit::Stop;
 
@@ -29,9 +29,23 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         None | Some(Models::List) => list(&manifest),
         Some(Models::Fetch { names }) => {
             let mut bar = ProgressBar::new();
-            manifest.fetch_all(names, &mut |step| bar.show(step)).map_err(Stop::missing)?;
+            manifest.fetch_all(names, &mut |step| bar.show(step)).map_err(stopped)?;
             Ok(0)
         }
+    }
+}
+
+/// A wrong name or setting is the asker's; a source that does not answer is missing.
+fn stopped(error: ModelError) -> Stop {
+    match error {
+        ModelError::Unknown { .. }
+        | ModelError::BadManifest { .. }
+        | ModelError::Setting { .. }
+        | ModelError::Io { .. } => Stop::unusable(error),
+        ModelError::Checksum { .. }
+        | ModelError::NoSource { .. }
+        | ModelError::Source { .. }
+        | ModelError::Convert { .. } => Stop::missing(error),
     }
 }
 

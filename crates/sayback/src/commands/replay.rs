@@ -302,12 +302,12 @@ fn report(args: &Args, done: &[Done]) -> Result<u8, Stop> {
     let log_to_stdout = args.events.as_deref() == Some(Path::new("-"));
     for Done { outcome, .. } in done {
         tally.add(outcome);
-        // A reader that has gone away is no error.
-        let _ = match (args.json, log_to_stdout) {
+        let written = match (args.json, log_to_stdout) {
             (true, _) => writeln!(stdout.lock(), "{}", outcome_json(outcome)),
             (false, true) => write_outcome(&mut std::io::stderr().lock(), outcome),
             (false, false) => write_outcome(&mut stdout.lock(), outcome),
         };
+        crate::out::note("standard output", written);
     }
     if let Some(path) = &args.events {
         write_events(path, done)?;
@@ -322,10 +322,11 @@ fn report(args: &Args, done: &[Done]) -> Result<u8, Stop> {
     if let Some(folder) = &args.record {
         write_recordings(folder, done)?;
     }
-    let _ = match log_to_stdout {
+    let written = match log_to_stdout {
         true => writeln!(std::io::stderr(), "{tally}"),
         false => writeln!(stdout.lock(), "{tally}"),
     };
+    crate::out::note("standard output", written);
     Ok(tally.exit_status())
 }
 

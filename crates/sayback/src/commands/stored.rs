@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use sayback_core::{CallId, HoldId, Item, OpenQuestion, PastRun, Reopened, Session, ToolOutcome};
+use sayback_core::{
+    AskedQuestion, CallId, HoldId, Item, OpenQuestion, PastRun, Reopened, Session, ToolOutcome,
+};
 use sayback_runtime::journal::{Journal, Snapshot};
 use sayback_store::{ConversationJournal, Store, Stored, StoredRun};
 
@@ -94,6 +96,8 @@ pub(crate) fn read(id: &str, stored: &Stored) -> Result<Reopened, Stop> {
         }
         sound
     });
+    let (items, asked) = (&conversation.items, std::mem::take(&mut conversation.asked));
+    conversation.asked = asked.into_iter().filter(|asked| was_heard(asked, items)).collect();
     conversation.unsettled = stored.runs.iter().filter_map(|run| unsettled(run, &conversation)).collect();
     conversation.runs = stored.runs.iter().map(|run| HoldId(run.hold)).collect();
     Ok(conversation)
@@ -132,11 +136,23 @@ fn unsettled(run: &StoredRun, conversation: &Reopened) -> Option<PastRun> {
 
 /// A stored question is open only if it is the last thing that was heard, and its input is the one that was frozen.
 fn is_sound(open: &OpenQuestion, items: &[Item]) -> bool {
-    let value = sayback_runtime::frozen::parse_strict(&open.input.json).ok();
-    let frozen = value.and_then(|value| sayback_runtime::frozen::canonical(&value).ok());
     let last = items.iter().rev().find(|item| matches!(item, Item::Agent { .. } | Item::Caller { .. }));
     let asked_last = matches!(last, Some(Item::Agent { text, complete: true }) if *text == open.question);
-    frozen.is_some_and(|frozen| frozen == open.input) && asked_last
+    is_frozen(open) && asked_last
+}
+
+/// A question of the past may be opened again only if it is where it says, heard to its end, with the input frozen then.
+fn was_heard(asked: &AskedQuestion, items: &[Item]) -> bool {
+    let item = (asked.end as usize).checked_sub(1).and_then(|at| items.get(at));
+    is_frozen(&asked.question)
+        && matches!(item, Some(Item::Agent { text, complete: true }) if *text == asked.question.question)
+}
+
+/// Whether a stored question's input is canonical, and hashes to what it says.
+fn is_frozen(open: &OpenQuestion) -> bool {
+    let value = sayback_runtime::frozen::parse_strict(&open.input.json).ok();
+    let frozen = value.and_then(|value| sayback_runtime::frozen::canonical(&value).ok());
+    frozen.is_some_and(|frozen| frozen == open.input)
 }
 
 /// The journal is ahead of the conversation: the question was answered, and what was asked ran. (A question that a
