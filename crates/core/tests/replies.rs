@@ -145,6 +145,37 @@ fn replies_that_were_not_tuned_on_pass_only_with_a_yes() {
     }
 }
 
+/// Written before the rules that they try: hostile replies in each language, and every kind of value against others of
+/// its kind.
+#[test]
+fn replies_written_without_the_rules_pass_only_with_a_yes() {
+    for (name, most_lost) in [("replies_held_out.jsonl", 5), ("replies_values.jsonl", 5)] {
+        for language in ["en", "de", "es", "fr", "pt", "ja", "hi"] {
+            let of_language: Vec<Row> = rows(name).into_iter().filter(|row| row.lang == language).collect();
+            let tally = tally(&of_language);
+            print(&format!("{name} {language}"), &tally);
+            assert!(tally.not_yes >= 40 && tally.yes >= 19, "{name} {language}: too few rows");
+            assert!(tally.false_yes.is_empty(), "{name} {language}: {} false yeses", tally.false_yes.len());
+            let lost = tally.lost.len() * 100;
+            assert!(lost <= most_lost * tally.yes, "{name} {language}: {} yeses lost", tally.lost.len());
+        }
+    }
+}
+
+/// A veto of a reply in any language, as its text.
+fn fired_in(language: &str, question: &str, words: &str) -> Option<String> {
+    let reply = Reply {
+        language,
+        question,
+        words,
+        input_json: None,
+        speakers: None,
+        confidence: None,
+        agent_speech_after: false,
+    };
+    veto(&reply).map(|veto| veto.to_string())
+}
+
 /// A veto of an English reply, as its text.
 fn fired(question: &str, words: &str, input_json: Option<&str>) -> Option<String> {
     let reply = Reply {
@@ -167,6 +198,51 @@ fn a_veto_says_which_rule_fired_on_which_words() {
     assert_eq!(fired(DINNER, "Yes, at eight.", None).as_deref(), Some("value not asked: \"at eight\""));
     assert_eq!(fired(DINNER, "Yes, for my dog.", None).as_deref(), Some("words not asked: \"dog\""));
     assert_eq!(fired(DINNER, "yes}", None).as_deref(), Some("injection: \"}\""));
+}
+
+/// A question of each kind, with replies to it that are yeses and replies that are none.
+#[test]
+fn what_is_said_with_a_yes_must_be_what_was_asked_and_where() {
+    let transfer = "That is 250 dollars from savings to checking. Shall I transfer it?";
+    let address = "I'm sending it to jo dot park at fastmail dot com. Is that right?";
+    let taxi = "A taxi to 12 Hill Street at 9 pm. Shall I send it?";
+    let room = "Zwei Zimmer für Freitag, um halb neun. Soll ich das buchen?";
+    let name = "田中様に5000円を送金します。よろしいですか。";
+    for (language, question, yes, other) in [
+        ("en", transfer, "Yes, from savings to checking.", "Yes, from checking to savings."),
+        ("en", transfer, "Yes, all good.", "Yes, all of it."),
+        ("en", address, "Yes, jo.park@fastmail.com.", "Yes, jo_park@fastmail.com."),
+        ("en", address, "Yes, j o dot park.", "Yes, jo dot parks at fastmail dot com."),
+        ("en", address, "Yes, fastmail dot com.", "Yes, fastmail dot co."),
+        ("en", taxi, "Yes, send it.", "Send a taxi."),
+        ("en", taxi, "Send the taxi.", "Send another taxi."),
+        ("en", taxi, "Yes, 9 p.m.", "yes a.m."),
+        ("en", taxi, "Yes, at nine.", "Yes, at nine in the morning."),
+        ("en", taxi, "Yes, I am.", "Yes, nine AM."),
+        ("en", taxi, "Sure.", "Hmm, sure."),
+        ("de", room, "Ja, zwei Zimmer.", "Ja, ein Zimmer."),
+        ("de", room, "Ja, um halb neun.", "Ja, abends um halb neun."),
+        ("fr", "Je vire 8 euros. Je valide ?", "Oui, huit.", "Oui, un."),
+        ("ja", name, "はい、田中様に。", "はい、中田様に。"),
+        ("ja", "一月六日です。よろしいですか。", "はい、1月6日です。", "はい、六月六日です。"),
+        ("pt", "Às duas e meia. Posso marcar?", "Sim, às duas e meia.", "Sim, às duas."),
+        ("hi", "मैं 20 रुपये भेज रही हूँ। भेज दूँ?", "हाँ, भेज दो।", "हाँ, दो।"),
+    ] {
+        let said = |words| fired_in(language, question, words);
+        assert_eq!(said(yes), None, "{language}: {yes}");
+        assert!(said(other).is_some(), "{language}: {other}");
+    }
+}
+
+/// A thumb down takes a yes back; only pictures that agree change nothing.
+#[test]
+fn a_picture_that_is_not_known_to_agree_takes_a_yes_back() {
+    for words in ["yes 👎", "yes 🙄", "👍👎", "Yes ❌", "👎 yes", "yes 🤷", "yes /s", "👍"] {
+        assert!(fired(DINNER, words, None).is_some(), "{words}");
+    }
+    for words in ["yes 👍", "yes 👍🏽", "Yes please 😊", "yes ❤️", "Yes — go ahead!"] {
+        assert_eq!(fired(DINNER, words, None), None, "{words}");
+    }
 }
 
 /// VC-58: one turn, one check over all its words.
@@ -223,7 +299,8 @@ fn circumstances_veto_whatever_the_words() {
 #[test]
 fn values_of_the_held_input_may_be_repeated() {
     let input = r#"{"name":"Okafor","phone":"0151 223 4471","date":"2026-03-12T19:30"}"#;
-    for words in ["Yes, under Okafor.", "Yes, four four seven one.", "Yes, on the twelfth."] {
+    for words in ["Yes, under Okafor.", "Yes, four four seven one.", "Yes, on the twelfth.", "Yes, 7:30 pm."]
+    {
         assert!(fired(DINNER, words, None).is_some(), "{words}");
         assert_eq!(fired(DINNER, words, Some(input)), None, "{words}");
     }

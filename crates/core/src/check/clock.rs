@@ -38,10 +38,10 @@ impl Clock {
             .map(|clock| if hour == 1 { Self { half: None, ..clock } } else { clock })
     }
 
-    /// Whether two times may be the same.
-    pub(super) fn agrees(self, other: Self) -> bool {
-        let halves = self.half.is_none() || other.half.is_none() || self.half == other.half;
-        self.hour == other.hour && self.minute == other.minute && halves
+    /// Whether `said` repeats this time and adds nothing: the half of the day may be left out, not brought in.
+    pub(super) fn covers(self, said: Self) -> bool {
+        let halves = said.half.is_none() || self.half == said.half;
+        self.hour == said.hour && self.minute == said.minute && halves
     }
 }
 
@@ -66,7 +66,12 @@ pub(super) fn time(language: Language, tokens: &[Token], at: usize) -> Found {
         Language::Ja => japanese(tokens, at),
         Language::Hi => hindi(tokens, at),
     })?;
-    Some(with_suffix(language, tokens, clock, next))
+    let (clock, next) = with_suffix(language, tokens, clock, next);
+    let follows = tokens.get(next).is_some_and(|t| !t.starts_clause);
+    Some(match part_of_day(language, tokens, next).filter(|_| follows && clock.half.is_none()) {
+        Some((half, next)) => (Clock { half: Some(half), ..clock }, next),
+        None => (clock, next),
+    })
 }
 
 fn word(tokens: &[Token], at: usize, list: &str) -> bool {
@@ -83,14 +88,26 @@ fn minutes(language: Language, tokens: &[Token], at: usize) -> Option<(u64, usiz
     plain(language, tokens, at).filter(|(n, _)| *n < 60)
 }
 
+/// Minutes right after the hour: of two figures, or in English "oh five".
+fn minutes_after(language: Language, tokens: &[Token], at: usize) -> Option<(u64, usize)> {
+    if language == Language::En && word(tokens, at, "oh|o") {
+        return minutes(language, tokens, at + 1).filter(|(minute, _)| *minute < 10);
+    }
+    let two_figures = tokens.get(at).is_some_and(|t| t.text.len() == 2);
+    minutes(language, tokens, at).filter(|(minute, _)| *minute > 9 || two_figures)
+}
+
 /// "15:00", "7:30".
 fn figures(tokens: &[Token], at: usize) -> Found {
     let text = &tokens.get(at)?.text;
     let dotted = word(tokens, at + 1, "uhr|h|pm|am");
     let mut parts = text.split(|c| c == ':' || c == '.' && dotted);
-    let hour = parts.next()?.parse().ok()?;
+    let hour: u64 = parts.next()?.parse().ok()?;
     let minute = parts.next()?.parse().ok()?;
-    Some((Clock::of(hour, minute)?, at + 1))
+    let clock = Clock::of(hour, minute)?;
+    // "08:30" is a 24-hour clock's way to write it.
+    let half = if text.starts_with('0') && hour > 0 { Some(Half::Am) } else { clock.half };
+    Some((Clock { half, ..clock }, at + 1))
 }
 
 /// "pm", "Uhr", "o'clock" after a time.
@@ -103,12 +120,15 @@ fn with_suffix(language: Language, tokens: &[Token], clock: Clock, next: usize) 
         let clock_word = longest(tokens, next, "o clock|oclock");
         next += clock_word;
     }
+    let spelled = usize::from(word(tokens, next, "a|p") && word(tokens, next + 1, "m"));
     let half = match tokens.get(next).map(|t| t.text.as_str()) {
         Some("pm") => Some(Half::Pm),
+        Some("p") if spelled == 1 => Some(Half::Pm),
         Some("am") if language == Language::En => Some(Half::Am),
+        Some("a") if spelled == 1 && language == Language::En => Some(Half::Am),
         _ => return (clock, next),
     };
-    (Clock { half, ..clock }, next + 1)
+    (Clock { half, ..clock }, next + 1 + spelled)
 }
 
 fn english(tokens: &[Token], at: usize) -> Found {
@@ -137,8 +157,8 @@ fn english(tokens: &[Token], at: usize) -> Found {
     }
     let marked = word(tokens, at, "at");
     let (hour, after) = plain(language, tokens, at + usize::from(marked)).filter(|(h, _)| *h <= 24)?;
-    let (minute, next) = minutes(language, tokens, after).filter(|(m, _)| *m > 9).unwrap_or((0, after));
-    let suffixed = word(tokens, next, "am|pm|oclock") || longest(tokens, next, "o clock") > 0;
+    let (minute, next) = minutes_after(language, tokens, after).unwrap_or((0, after));
+    let suffixed = word(tokens, next, "am|pm|oclock") || longest(tokens, next, "o clock|p m|a m") > 0;
     if marked || suffixed { Some((Clock::of(hour, minute)?, next)) } else { None }
 }
 
@@ -213,7 +233,12 @@ fn romance_minutes(language: Language, tokens: &[Token], at: usize, hour: u64) -
     if joined == 1 && word(tokens, at + 1, quarter) {
         return Some((Clock::of(hour, 15)?, at + 2));
     }
-    let (minute, next) = minutes(language, tokens, at + joined).filter(|(m, _)| joined == 1 || *m > 9)?;
+    let after_hours = at > 0 && word(tokens, at - 1, "heure|heures|h") && !tokens.get(at)?.starts_clause;
+    let (minute, next) = match minutes_after(language, tokens, at + joined) {
+        Some(found) => found,
+        None => minutes(language, tokens, at + joined)
+            .filter(|_| joined == 1 || after_hours && language == Language::Fr)?,
+    };
     Some((Clock::of(hour, minute)?, next))
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::lexicon::{Class, Language, Lexicon};
 use super::text::{Token, is_one_of, longest};
-use super::value::{self, Found};
+use super::value::{self, Found, Value};
 
 /// What a stretch of the reply is.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub(super) fn items(language: Language, lexicon: &Lexicon, tokens: &[Token]) -> 
     let mut at = 0;
     while at < tokens.len() {
         let (len, class) = phrase(language, lexicon, tokens, at);
-        let value = value::find(language, tokens, at).filter(|found| found.next - at > len);
+        let value = value::find(language, tokens, at).filter(|found| outweighs(tokens, at, found, len));
         let item = if let Some(found) = value {
             let end = found.next;
             Item { kind: Kind::Value(found), start: at, end }
@@ -61,6 +61,19 @@ pub(super) fn items(language: Language, lexicon: &Lexicon, tokens: &[Token]) -> 
         items.push(item);
     }
     items
+}
+
+/// A value wins over a shorter phrase, a time also over one of its length ("às duas" is no "both"), and "a.m." over the
+/// verb.
+fn outweighs(tokens: &[Token], at: usize, found: &Found, phrase: usize) -> bool {
+    let len = found.next - at;
+    let time = found.readings.iter().flatten().any(|value| matches!(value, Value::Time(_)));
+    let half = tokens[at].text == "am" && !(at > 0 && tokens[at - 1].text == "i");
+    // "Oui, un." and "हाँ, दो।": articles and verbs elsewhere, numbers where nothing follows that they could go with.
+    let ends = tokens.get(found.next).is_none_or(|next| next.starts_clause);
+    let number = found.readings.iter().flatten().any(|value| matches!(value, Value::Figures { .. }));
+    let counts = number && (ends || tokens[at].text == "दो");
+    len > phrase || len == phrase && (len > 1 && time || half || counts)
 }
 
 fn phrase(language: Language, lexicon: &Lexicon, tokens: &[Token], at: usize) -> (usize, Option<Class>) {

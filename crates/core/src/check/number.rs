@@ -105,7 +105,7 @@ fn normalise(text: &str) -> String {
     format!("{}.{fraction}", bare(&text[..last]))
 }
 
-/// "ein", "un", "uma": numbers only beside another number.
+/// "ein", "un", "uma": numbers only beside another number, before a currency, or with nothing behind them.
 fn is_article(language: Language, tokens: &[Token], at: usize) -> bool {
     let articles = match language {
         Language::De => "ein|eine|einen|einem|einer",
@@ -123,11 +123,14 @@ fn is_article(language: Language, tokens: &[Token], at: usize) -> bool {
             part(language, &t.text).is_some() || t.text.starts_with(|c: char| c.is_ascii_digit())
         })
     };
+    let ends = tokens.get(at + 1).is_none_or(|t| t.starts_clause);
     if language == Language::Hi {
-        // "दो" is "two" and "give"; it gives where it ends a clause.
-        return tokens.get(at + 1).is_none_or(|t| t.starts_clause) && !(at > 0 && near(at - 1));
+        // "दो" is "two" and "give"; it gives where it ends a clause behind a verb.
+        let verb = !tokens[at].starts_clause && at > 0 && !is_one_of(&tokens[at - 1].text, "हाँ|जी|हां");
+        return ends && verb && !near(at - 1);
     }
-    !(near(at + 1) || at > 0 && near(at - 1))
+    let counted = tokens.get(at + 1).is_some_and(|t| super::value::currency(&t.text).is_some());
+    !(ends || counted || near(at + 1) || at > 0 && near(at - 1))
 }
 
 /// Words into one number, as far as they go together.

@@ -111,7 +111,7 @@ impl Known {
                         && self.has_figures(&alloc::format!("{n}"), false)
             }
             Value::Time(clock) => {
-                any(&|v| matches!(v, Value::Time(known) if known.agrees(*clock)))
+                any(&|v| matches!(v, Value::Time(known) if known.covers(*clock)))
                     || !any(&|v| matches!(v, Value::Time(_)))
                         && clock.minute == 0
                         && self.has_figures(&alloc::format!("{}", clock.hour), false)
@@ -129,12 +129,17 @@ impl Known {
         }
     }
 
-    /// A part of the day is known if the question has it, or has a time that leaves it open and no other part.
+    /// A part of the day is known only if the question or the input says it, or has a time that does: to a time that
+    /// leaves it open, "in the evening" adds something.
     fn has_half(&self, half: Half) -> bool {
-        let any = |test: &dyn Fn(&Value) -> bool| self.values.iter().any(test);
-        let clock_in = |v: &Value, half: Option<Half>| matches!(v, Value::Time(clock) if clock.half == half);
-        any(&|v| *v == Value::Part(half) || clock_in(v, Some(half)))
-            || any(&|v| clock_in(v, None)) && !any(&|v| matches!(v, Value::Part(_)))
+        self.values.iter().any(|known| {
+            *known == Value::Part(half) || matches!(known, Value::Time(clock) if clock.half == Some(half))
+        })
+    }
+
+    /// Whether a sum of money is among the values.
+    pub(super) fn has_money(&self) -> bool {
+        self.values.iter().any(|known| matches!(known, Value::Money { .. }))
     }
 
     /// A bare number may be any number of the question, an hour on the hour, a day, or part of a spelled number.
@@ -154,7 +159,7 @@ impl Known {
                 clock.minute == 0
                     && figures
                         .parse()
-                        .is_ok_and(|n: u8| Clock::from_24(n, 0).is_some_and(|c| clock.agrees(c)))
+                        .is_ok_and(|n: u8| Clock::from_24(n, 0).is_some_and(|c| clock.covers(c)))
             }
             Value::Part(_) | Value::Weekday(_) | Value::Month(_) | Value::Relative(_) | Value::Letters(_) => {
                 false
@@ -209,7 +214,9 @@ fn run(language: Language, tokens: &[Token], at: usize) -> Option<Found> {
     }
     let mut numbers = Vec::from([first]);
     while let Some(more) = numbers.last().and_then(|last| figure_or_number(language, tokens, last.next)) {
-        if more.ordinal || numbers.len() > 40 {
+        let begins = numbers.last().map_or(at, |last| last.next);
+        let time = tokens[begins].starts_clause && clock::time(language, tokens, begins).is_some();
+        if time || more.ordinal || numbers.len() > 40 {
             break;
         }
         numbers.push(more);
@@ -283,7 +290,7 @@ fn currency_at(tokens: &[Token], at: usize, word: &str) -> Option<(u8, usize)> {
 }
 
 /// A code per currency; names of several languages.
-fn currency(word: &str) -> Option<u8> {
+pub(super) fn currency(word: &str) -> Option<u8> {
     let names = [
         "euro|euros|eur|€|ユ",
         "dollar|dollars|usd|$|bucks|buck|dolar|dolares|डॉलर",
@@ -338,6 +345,14 @@ fn named_date(language: Language, tokens: &[Token], at: usize) -> Option<Found> 
     }
     if let Some((len, month)) = place(months) {
         return Some(Found::one(Value::Month(u8::try_from(month).ok()?), at + len));
+    }
+    if language == Language::Ja
+        && let Some(month) = number(language, tokens, at)
+        && tokens.get(month.next).is_some_and(|t| t.text == "月")
+        && let Some(1..=12) = month.value
+    {
+        let place = u8::try_from(month.value?).ok()? - 1;
+        return Some(Found::one(Value::Month(place), month.next + 1));
     }
     let (len, day) = place(relative)?;
     Some(Found::one(Value::Relative(i8::try_from(day).ok()?), at + len))

@@ -8,7 +8,9 @@ use super::Reply;
 use super::asked::asked;
 use super::grammar::{Item, Kind, items, said};
 use super::lexicon::{self, Class, Language, Lexicon};
-use super::text::{Token, is_one_of, tokens};
+use super::marks::{markup, strange};
+use super::order::{self, Addresses};
+use super::text::{Token, is_one_of, longest, tokens};
 use super::value::{Found, Known};
 
 /// Longest reply that is read, in characters. No plain yes is that long.
@@ -140,6 +142,9 @@ pub fn veto(reply: &Reply<'_>) -> Option<Veto> {
     if let Some(mark) = markup(reply.words) {
         return Some(Veto { kind: VetoKind::Injection, words: mark.to_string() });
     }
+    if let Some(mark) = strange(reply.words) {
+        return Some(Veto { kind: VetoKind::Unrelated, words: mark.to_string() });
+    }
     let tokens = tokens(&despelled(reply.words));
     if tokens.is_empty() {
         return Some(Veto { kind: VetoKind::NoWords, words: String::new() });
@@ -161,16 +166,6 @@ fn circumstance(reply: &Reply<'_>) -> Option<VetoKind> {
         return Some(VetoKind::Speakers);
     }
     reply.confidence.is_some_and(|percent| percent < LEAST_CONFIDENCE).then_some(VetoKind::Confidence)
-}
-
-/// Marks that nobody speaks: JSON, tags, and the colon of a role, though not of a time.
-fn markup(words: &str) -> Option<char> {
-    let mut before = ' ';
-    words.chars().find(|&c| {
-        let role = matches!(c, ':' | '：') && !before.is_numeric();
-        before = c;
-        role || "{}<>`|\\=#".contains(c)
-    })
 }
 
 /// "Y-E-S" is "yes": letters joined by hyphens are one word if all are single.
@@ -200,6 +195,7 @@ struct Judge<'a> {
     question: Vec<Token>,
     input: Vec<Token>,
     known: Known,
+    addresses: Addresses,
 }
 
 impl<'a> Judge<'a> {
@@ -210,7 +206,10 @@ impl<'a> Judge<'a> {
         let mut known = Known::default();
         known.add(language, &question);
         known.add(language, &input);
-        Self { language, lexicon, tokens, items: items(language, lexicon, tokens), question, input, known }
+        let said_or_held: Vec<Token> = question.iter().chain(&input).cloned().collect();
+        let addresses = Addresses::of(&said_or_held);
+        let items = items(language, lexicon, tokens);
+        Self { language, lexicon, tokens, items, question, input, known, addresses }
     }
 
     fn veto(&self, reply: &Reply<'_>) -> Option<Veto> {
@@ -288,17 +287,64 @@ impl<'a> Judge<'a> {
         None
     }
 
-    /// Values and words that were not asked.
+    /// Values and words that were not asked, or asked in another order.
     fn contents(&self) -> Option<Veto> {
-        self.items.iter().find_map(|item| match &item.kind {
+        let strange = self.items.iter().find_map(|item| match &item.kind {
             Kind::Value(found) => (!self.is_known(item, found)).then(|| self.on(VetoKind::Value, item)),
             Kind::Word => {
                 let said = &self.tokens[item.start];
-                let known = self.question.iter().any(|t| same_word(t, said)) || self.is_in_input(&said.text);
+                let known = self.question.iter().any(|t| self.same_word(t, said))
+                    || self.is_in_input(&said.text)
+                    || self.is_written_out(said);
                 (!known).then(|| self.on(VetoKind::Unrelated, item))
             }
             Kind::Phrase(_) => None,
-        })
+        });
+        strange.or_else(|| self.disorder()).or_else(|| self.whole())
+    }
+
+    /// Words of the question in places where the question has others.
+    fn disorder(&self) -> Option<Veto> {
+        let on = |kind, start: usize, end: usize| {
+            Some(Veto { kind, words: said(self.language, &self.tokens[start..end]) })
+        };
+        for (start, end) in order::runs(&self.items, self.tokens) {
+            let run = &self.tokens[start..end];
+            let in_a_row = order::occurs(&self.question, run) || order::occurs(&self.input, run);
+            if end - start > 1 && !in_a_row {
+                return on(VetoKind::Unrelated, start, end);
+            }
+            if order::swapped(self.language, &self.question, self.tokens, start, end) {
+                return on(VetoKind::Value, start, end);
+            }
+        }
+        let details = self.items.iter().filter(|item| item.class() == Some(Class::Detail));
+        for item in details {
+            if order::swapped(self.language, &self.question, self.tokens, item.start, item.end) {
+                return on(VetoKind::Value, item.start, item.end);
+            }
+        }
+        let miscounts = |at: &usize| order::miscounts(self.language, &self.question, self.tokens, *at);
+        let phrases = self.items.iter().filter(|item| matches!(item.kind, Kind::Phrase(_)));
+        if let Some(at) = phrases.map(|item| item.start).find(miscounts) {
+            return on(VetoKind::Value, at, (at + 2).min(self.tokens.len()));
+        }
+        let at = Addresses::of(self.tokens).strange(&self.addresses, self.tokens)?;
+        on(VetoKind::Value, at, at + 1)
+    }
+
+    /// "All of it" where a sum was asked.
+    fn whole(&self) -> Option<Veto> {
+        let item = self.items.iter().find(|item| {
+            longest(self.tokens, item.start, order::whole(self.language)) == item.end - item.start
+        })?;
+        self.known.has_money().then(|| self.on(VetoKind::Value, item))
+    }
+
+    /// An address written where the question spells it: its joints are compared one by one.
+    fn is_written_out(&self, said: &Token) -> bool {
+        let mut parts = said.text.split(['@', '.', '_', '-', '+']).filter(|part| !part.is_empty());
+        said.text.contains(['@', '.']) && parts.all(|part| self.addresses.holds(part))
     }
 
     /// A value that was asked, and where it was asked: after "cancel" only what the question has after "cancel".
@@ -306,6 +352,17 @@ impl<'a> Judge<'a> {
         let leads = item.start > 0 && !self.tokens[item.start].starts_clause;
         let before = if leads { self.tokens[item.start - 1].text.as_str() } else { "" };
         self.known.covers(found) && self.known.fits_after(before, found)
+    }
+
+    /// The same word, or another form of it, unless it is a name, a single letter or part of an address.
+    fn same_word(&self, asked: &Token, said: &Token) -> bool {
+        if asked.text == said.text {
+            return true;
+        }
+        let fixed = |token: &Token| {
+            token.capital || token.text.contains(['@', '.']) || self.addresses.holds(&token.text)
+        };
+        !fixed(asked) && !fixed(said) && is_inflected(&asked.text, &said.text)
     }
 
     fn is_in_input(&self, word: &str) -> bool {
@@ -320,8 +377,13 @@ impl<'a> Judge<'a> {
         let plain = |kind| Some(Veto { kind, words: said(self.language, self.tokens) });
         let strong = self.items.iter().position(|i| matches!(i.class(), Some(Class::Yes | Class::Grant)));
         let weak = self.items.iter().position(|i| i.class() == Some(Class::Weak));
+        if super::is_continuer(reply.language, reply.words) {
+            return plain(VetoKind::Acknowledgement);
+        }
         let first = match (strong, weak) {
             (None, None) => return plain(VetoKind::NoAffirmation),
+            (None, Some(_)) if self.hums() => return plain(VetoKind::Hedge),
+            (Some(_), None) if self.orders() => return plain(VetoKind::NoAffirmation),
             (None, Some(_)) if !asked.leave => return plain(VetoKind::Acknowledgement),
             (None, Some(_)) if self.gushes() => return plain(VetoKind::Idiom),
             (strong, weak) => strong.unwrap_or(usize::MAX).min(weak.unwrap_or(usize::MAX)),
@@ -338,6 +400,23 @@ impl<'a> Judge<'a> {
         if asked.denial { plain(VetoKind::NegatedQuestion) } else { None }
     }
 
+    /// "Hmm, okay": a sound of thinking before words that only take note.
+    fn hums(&self) -> bool {
+        self.items
+            .iter()
+            .any(|item| longest(self.tokens, item.start, self.lexicon.continuers) == item.end - item.start)
+    }
+
+    /// "Send a taxi": an order of its own, not leave for the one that was asked.
+    fn orders(&self) -> bool {
+        let mut affirms = self.items.iter().filter(|i| matches!(i.class(), Some(Class::Yes | Class::Grant)));
+        affirms.all(|item| {
+            let next = self.tokens.get(item.end);
+            item.class() == Some(Class::Grant)
+                && next.is_some_and(|t| !t.starts_clause && is_one_of(&t.text, order::INDEFINITE))
+        })
+    }
+
     /// "Perfect. Just perfect": praise said twice is seldom praise.
     fn gushes(&self) -> bool {
         let praise: Vec<&Item> = self.items.iter().filter(|i| i.class() == Some(Class::Weak)).collect();
@@ -346,25 +425,41 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The values of a JSON text, not its keys' punctuation: names, numbers, dates.
+/// The values of a JSON text, not its keys' punctuation: names, numbers, dates. A time of an instant ("T09:30") is on
+/// a 24-hour clock, so its half of the day is known.
 fn values_of(json: &str) -> Vec<Token> {
-    let spaced: String = json.chars().map(|c| if "{}[]\"".contains(c) { ' ' } else { c }).collect();
+    let mut spaced = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        spaced.push(if "{}[]\"".contains(c) { ' ' } else { c });
+        rest = after;
+        let instant = c == 'T'
+            && spaced.len() > 1
+            && spaced[..spaced.len() - 1].ends_with(|c: char| c.is_ascii_digit());
+        if let Some(hour) = after.get(..2).and_then(|hour| hour.parse::<u8>().ok()).filter(|_| instant) {
+            let len = after.find(|c: char| !c.is_ascii_digit() && c != ':').unwrap_or(after.len());
+            spaced.push_str(&after[..len]);
+            spaced.push_str(if hour < 12 { " am " } else { " pm " });
+            rest = &after[len..];
+        }
+    }
     tokens(&spaced)
 }
 
-/// The same word, or another form of it ("book", "booking") unless it is a name or a single letter.
-fn same_word(asked: &Token, said: &Token) -> bool {
-    if asked.text == said.text {
-        return true;
-    }
-    if asked.capital || said.capital || asked.text.contains(['@', '.']) || said.text.contains(['@', '.']) {
-        return false;
-    }
-    let (a, b) = (asked.text.chars().count(), said.text.chars().count());
-    let shared = asked.text.chars().zip(said.text.chars()).take_while(|(x, y)| x == y).count();
+/// Another form of a word ("book", "booking"), by what the two share.
+fn is_inflected(asked: &str, said: &str) -> bool {
+    let (a, b) = (asked.chars().count(), said.chars().count());
+    let shared = asked.chars().zip(said.chars()).take_while(|(x, y)| x == y).count();
     let alphabetic = |word: &str| word.chars().all(char::is_alphabetic);
+    let ending = |word: &str| {
+        word.chars().skip(shared).all(|c| matches!(c, '\u{93e}'..='\u{94c}' | '\u{900}'..='\u{903}'))
+    };
+    let indic = |word: &str| word.chars().any(|c| matches!(c, '\u{900}'..='\u{97f}'));
+    let indic_form = !(indic(asked) || indic(said)) || ending(asked) && ending(said);
     shared >= 4
         && a.max(b) - shared <= 4
         && shared * 2 > a.max(b)
-        && (alphabetic(&asked.text) || !said.text.is_ascii())
+        && (alphabetic(asked) || !said.is_ascii())
+        && indic_form
 }

@@ -13,6 +13,7 @@ use sayback_replay::conform::run_timing;
 use sayback_replay::timing::{
     CaseError, HashExpect, ReplyCase, Speakers, load_cases, parse_hashes, parse_replies, parse_timing,
 };
+use sayback_runtime::clock::Clock;
 use sayback_runtime::frozen::{canonical, parse_strict};
 use sayback_runtime::llm::{Llm, LlmEvent};
 use sayback_runtime::prompt::check_request;
@@ -113,6 +114,20 @@ fn hashes(file: &std::path::Path) -> Result<u8, Stop> {
     Ok(tally(cases.len() - failed, failed))
 }
 
+/// What came of the replies of one language.
+#[derive(Default)]
+struct Tally {
+    /// Rows whose label is not yes, and those of them that came out as yes.
+    other: usize,
+    false_yes: usize,
+    /// Rows whose label is yes, and those whose verdict is neither that nor one that is all right too.
+    yes: usize,
+    missed: usize,
+    /// The same of the plain yeses alone.
+    plain: usize,
+    plain_missed: usize,
+}
+
 fn replies(file: &std::path::Path, agent: Option<&PathBuf>) -> Result<u8, Stop> {
     let cases = load_cases(file, parse_replies).map_err(unusable)?;
     let waits = Waits::new()?;
@@ -121,37 +136,78 @@ fn replies(file: &std::path::Path, agent: Option<&PathBuf>) -> Result<u8, Stop> 
         None => None,
     };
     let mut table: BTreeMap<(String, String), usize> = BTreeMap::new();
-    let (mut false_yes, mut missed, mut plain) = (0, 0, 0);
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+    let mut took = Vec::new();
     for case in &cases {
+        let clock = Clock::start();
         let (verdict, why) = judge(case, model.as_ref(), &waits);
+        took.push(Duration::from_micros(clock.now().as_micros()));
         *table.entry((name(case.label), name(verdict))).or_default() += 1;
-        if verdict == Verdict::Yes && case.label != Verdict::Yes {
-            false_yes += 1;
-            out!(
-                "false yes: {} [{}] {:?} -> {:?} ({})",
-                case.id,
-                case.lang,
-                case.question,
-                case.reply,
-                name(case.label)
-            );
-        }
-        let is_plain =
-            case.lang == "en" && case.label == Verdict::Yes && case.tags.iter().any(|t| t == "plain-yes");
-        plain += usize::from(is_plain);
-        if is_plain && verdict != case.label && !case.also_ok.contains(&verdict) {
-            missed += 1;
-            out!("missed yes: {} {:?} -> {:?} ({why})", case.id, case.question, case.reply);
-        }
+        note(case, verdict, &why, tallies.entry(&case.lang).or_default());
     }
+    print_tables(&table, &tallies);
+    if model.is_some() {
+        print_times(took);
+    }
+    let false_yes: usize = tallies.values().map(|tally| tally.false_yes).sum();
+    Ok(tally(cases.len() - false_yes, false_yes))
+}
+
+/// Counts a verdict, and prints each that is a fault in full.
+fn note(case: &ReplyCase, verdict: Verdict, why: &str, tally: &mut Tally) {
+    if case.label != Verdict::Yes {
+        tally.other += 1;
+        if verdict == Verdict::Yes {
+            tally.false_yes += 1;
+            let (id, lang, label) = (&case.id, &case.lang, name(case.label));
+            out!("false yes: {id} [{lang}] \"{}\" -> \"{}\" ({label})", case.question, case.reply);
+        }
+        return;
+    }
+    let plain = case.tags.iter().any(|tag| tag == "plain-yes");
+    let missed = verdict != case.label && !case.also_ok.contains(&verdict);
+    tally.yes += 1;
+    tally.plain += usize::from(plain);
+    tally.missed += usize::from(missed);
+    tally.plain_missed += usize::from(plain && missed);
+    if missed {
+        let (id, lang) = (&case.id, &case.lang);
+        out!("missed yes: {id} [{lang}] \"{}\" -> \"{}\" ({why})", case.question, case.reply);
+    }
+}
+
+fn print_tables(table: &BTreeMap<(String, String), usize>, tallies: &BTreeMap<&str, Tally>) {
     out!("label \\ verdict      yes       no  unclear");
     for label in [Verdict::Yes, Verdict::No, Verdict::Unclear] {
         let count = |verdict| table.get(&(name(label), name(verdict))).copied().unwrap_or(0);
         let (yes, no, unclear) = (count(Verdict::Yes), count(Verdict::No), count(Verdict::Unclear));
         out!("{:<16} {yes:>8} {no:>8} {unclear:>8}", name(label));
     }
-    out!("plain English yeses missed: {missed} of {plain}");
-    Ok(tally(cases.len() - false_yes, false_yes))
+    out!("language   false yes   yes missed   plain yes missed");
+    for (lang, t) in tallies {
+        let of = |part: usize, whole: usize| format!("{part} of {whole}");
+        let (false_yes, missed) = (of(t.false_yes, t.other), of(t.missed, t.yes));
+        out!("{lang:<8} {false_yes:>11} {missed:>12} {:>19}", of(t.plain_missed, t.plain));
+    }
+    let english = tallies.get("en").map_or((0, 0), |tally| (tally.plain_missed, tally.plain));
+    out!("plain English yeses missed: {} of {}", english.0, english.1);
+}
+
+/// How long the checks took, the first apart: it also reads the prompt that the others share.
+fn print_times(mut took: Vec<Duration>) {
+    if took.is_empty() {
+        return;
+    }
+    let first = took.remove(0).as_millis();
+    took.sort_unstable();
+    let at =
+        |percent: usize| took.get(took.len() * percent / 100).or(took.last()).map_or(0, Duration::as_millis);
+    out!(
+        "a check took {} ms in the median, {} at 95 %, {} at most; the first {first} ms",
+        at(50),
+        at(95),
+        at(100)
+    );
 }
 
 fn name(verdict: Verdict) -> String {

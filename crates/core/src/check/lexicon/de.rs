@@ -70,7 +70,7 @@ const NEUTRAL: &str = "\
     einen|einem|einer|ist|sind|so|am|um|im|in|an|auf|für|mit|zu|zum|zur|von|vom|und zwar|nach|mir|\
     mich|uns|wir|mein|meine|meinen|bin|habe|haben|wäre|wird|werden|dann|da|ja|sehr|herr|frau|uhr|\
     name|namen|den namen|beide|beides|alles|alle|dafür|damit|genau|bitte sehr|mal|machen|recht|gern|\
-    euch|dir|du|ihnen|ihr|s|ihre hilfe|für die hilfe|für ihre hilfe|endet auf|mit der endung|\
+    euch|dir|du|ihnen|ihn|ihm|ihr|s|am ende|zum schluss|ihre hilfe|für die hilfe|für ihre hilfe|endet auf|mit der endung|\
     ich weiß|richtig|ganz|\
     punkt|at|unterstrich";
 

@@ -49,7 +49,7 @@ const GRANT: &str = "\
     pode enviar|pode ir|pode seguir|pode prosseguir|pode cancelar|pode reservar|pode marcar|\
     pode agendar|pode continuar|faça|faça isso|faz|faz isso|faz favor|prossiga|siga|segue|continue|\
     vá em frente|vai em frente|em frente|manda|mande|manda ver|manda bala|envie|envia|reserve|\
-    reserva|confirme|confirma|transfira|avance|avança|bora|vamos|vamos lá|vamos nessa|seria ótimo|\
+    reserva|confirme|confirma|marque|marca|agende|agenda|cancele sim|transfira|avance|avança|bora|vamos|vamos lá|vamos nessa|seria ótimo|\
     seria perfeito|eu gostaria|gostaria|gostaria sim|por mim pode";
 
 const WEAK: &str = "\
