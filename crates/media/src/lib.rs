@@ -6,6 +6,7 @@
 
 pub mod audible;
 pub mod clip;
+pub mod codec;
 pub mod echo;
 pub mod endpoint;
 pub mod filter;
@@ -16,6 +17,7 @@ pub mod onset;
 pub mod pcm;
 pub mod playout;
 pub mod resample;
+pub mod rtp;
 pub mod silero;
 pub mod telephone;
 pub mod vad;
