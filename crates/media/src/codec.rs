@@ -431,7 +431,9 @@ mod tests {
                 codec.conceal(rate as usize / 50, None, &mut made_up);
             }
             assert_eq!(made_up.len(), rate as usize / 5);
-            let level = |from: usize, to: usize| pcm::level_dbfs(&made_up[rate as usize * from / 1_000..rate as usize * to / 1_000]);
+            let level = |from: usize, to: usize| {
+                pcm::level_dbfs(&made_up[rate as usize * from / 1_000..rate as usize * to / 1_000])
+            };
             assert!(level(0, 20) > -25.0 && level(180, 200) < level(0, 20) - 20.0, "{kind:?}");
         }
     }

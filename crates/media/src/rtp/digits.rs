@@ -75,7 +75,8 @@ impl Current {
     /// A next segment of a long press, or the press of a sender whose timestamp creeps.
     fn is_continued_by(&self, digit: char, timestamp: u64) -> bool {
         let segment = timestamp.abs_diff(self.until) <= 1 && self.until - self.timestamp > APART;
-        let creeping = timestamp - self.timestamp <= CREEP && timestamp <= self.until.max(self.timestamp + CREEP / 4);
+        let creeping =
+            timestamp - self.timestamp <= CREEP && timestamp <= self.until.max(self.timestamp + CREEP / 4);
         digit == self.digit && !self.ended && (segment || creeping)
     }
 }

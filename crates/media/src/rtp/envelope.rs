@@ -27,8 +27,12 @@ pub struct Envelope {
 impl Envelope {
     /// From a first packet: its timestamp (unwrapped), its duration and its arrival; `rate` ticks make a second.
     pub fn new(rate: u32, timestamp: u64, arrival: Time, duration: Duration) -> Self {
-        let mut envelope =
-            Self { rate: rate.max(1), base: timestamp, blocks: VecDeque::with_capacity(BLOCKS + 1), offset: 0 };
+        let mut envelope = Self {
+            rate: rate.max(1),
+            base: timestamp,
+            blocks: VecDeque::with_capacity(BLOCKS + 1),
+            offset: 0,
+        };
         envelope.note(timestamp, arrival, duration);
         envelope
     }

@@ -83,7 +83,7 @@ impl<'a> RtpPacket<'a> {
     /// Appends it to a buffer as it goes over the wire, without extension and padding.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.push(0x80);
-        out.push(self.payload_type & 0x7f | u8::from(self.marker) << 7);
+        out.push((self.payload_type & 0x7f) | (u8::from(self.marker) << 7));
         out.extend_from_slice(&self.sequence.to_be_bytes());
         out.extend_from_slice(&self.timestamp.to_be_bytes());
         out.extend_from_slice(&self.ssrc.to_be_bytes());

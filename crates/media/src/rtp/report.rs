@@ -136,7 +136,8 @@ impl Reports {
     /// If it is damaged; what was read of it before the damage is not used.
     pub fn handle(&mut self, bytes: &[u8], arrival: Time) -> Result<(), ReportError> {
         let mut rest = bytes;
-        let packets = rtc_rtcp::packet::unmarshal(&mut rest).map_err(|error| ReportError(error.to_string()))?;
+        let packets =
+            rtc_rtcp::packet::unmarshal(&mut rest).map_err(|error| ReportError(error.to_string()))?;
         for packet in packets {
             let packet = packet.as_any();
             if let Some(report) = packet.downcast_ref::<SenderReport>() {
@@ -242,7 +243,8 @@ impl Reports {
     }
 
     fn reception(&self, ssrc: u32, loss: LossReport, now: Time) -> ReceptionReport {
-        let (last_sender_report, delay) = self.heard.map_or((0, 0), |(middle, at)| (middle, units(now.since(at))));
+        let (last_sender_report, delay) =
+            self.heard.map_or((0, 0), |(middle, at)| (middle, units(now.since(at))));
         ReceptionReport {
             ssrc,
             fraction_lost: loss.fraction,
@@ -276,7 +278,7 @@ impl Reports {
 fn network_time(at: Time) -> u64 {
     let micros = at.as_micros();
     let seconds = EPOCH.wrapping_add(micros / 1_000_000) & 0xffff_ffff;
-    seconds << 32 | ((micros % 1_000_000) << 32) / 1_000_000
+    (seconds << 32) | (((micros % 1_000_000) << 32) / 1_000_000)
 }
 
 fn middle(time: u64) -> u32 {

@@ -163,7 +163,12 @@ impl Outbound {
         self.start.timestamp.wrapping_add(self.ticks as u32)
     }
 
-    fn write(&mut self, (payload_type, marker, timestamp): (u8, bool, u32), payload: &[u8], out: &mut Vec<u8>) {
+    fn write(
+        &mut self,
+        (payload_type, marker, timestamp): (u8, bool, u32),
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         let packet = RtpPacket {
             marker,
             payload_type,
