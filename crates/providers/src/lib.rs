@@ -8,6 +8,8 @@ pub mod cartesia;
 pub mod deepgram;
 #[cfg(feature = "elevenlabs")]
 pub mod elevenlabs;
+#[cfg(feature = "failover")]
+pub mod failover;
 #[cfg(feature = "grounding")]
 pub mod grounding;
 #[cfg(feature = "http")]

@@ -73,6 +73,10 @@ impl Transcribe for Soniox {
     fn live(&self, heard: OnHeard) -> Option<Box<dyn Live>> {
         Some(self.line(heard))
     }
+
+    fn hears_along(&self) -> bool {
+        true
+    }
 }
 
 struct Tokens {

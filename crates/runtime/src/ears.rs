@@ -233,6 +233,7 @@ impl Ears {
 impl Listener {
     /// A segment began.
     pub fn open(&self, id: SegmentId, onset: Interval) {
+        self.shared.forget_unanswered(onset.latest);
         let mut state = self.shared.state();
         let last_partial = onset.latest;
         state.open.push(Open { id, onset, last_partial, early: None, closed: None, heard: None });
@@ -320,6 +321,7 @@ impl Shared {
                 // Nothing is sent: what was said there is not known, and the core's limit says so. An empty result
                 // would say that nothing was said.
                 tracing::error!("{error}");
+                self.state().open.retain(|open| open.id != job.segment || open.closed.is_none());
                 return;
             }
         };

@@ -16,6 +16,11 @@ pub trait Transcribe: Send + Sync + std::fmt::Debug {
     fn live(&self, _heard: OnHeard) -> Option<Box<dyn Live>> {
         None
     }
+
+    /// Whether [`live`](Self::live) gives anything; asked before anything is begun.
+    fn hears_along(&self) -> bool {
+        false
+    }
 }
 
 /// Takes what a live engine heard. Called on the engine's own thread, never from within [`Live`]'s methods.
@@ -135,6 +140,9 @@ pub enum SttError {
     /// Somebody asked to stop.
     #[error("cancelled")]
     Cancelled,
+    /// The engine took too long.
+    #[error("speech recognition is too slow: {0}")]
+    Slow(String),
     /// The engine failed.
     #[error("speech recognition failed: {0}")]
     Failed(String),

@@ -61,6 +61,10 @@ impl Transcribe for DeepgramListen {
     fn live(&self, heard: OnHeard) -> Option<Box<dyn Live>> {
         Some(self.line(heard))
     }
+
+    fn hears_along(&self) -> bool {
+        true
+    }
 }
 
 struct Listen {

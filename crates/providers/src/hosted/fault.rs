@@ -36,7 +36,8 @@ pub(crate) enum Fault {
 impl Fault {
     /// As the error of a recogniser.
     pub(crate) fn stt(&self, vendor: &str) -> SttError {
-        SttError::Failed(format!("{vendor} {self}"))
+        let words = format!("{vendor} {self}");
+        if matches!(self, Self::TimedOut(_)) { SttError::Slow(words) } else { SttError::Failed(words) }
     }
 
     /// As the error of a voice.

@@ -75,6 +75,10 @@ impl Transcribe for OpenAiRealtime {
     fn live(&self, heard: OnHeard) -> Option<Box<dyn Live>> {
         Some(self.line(heard))
     }
+
+    fn hears_along(&self) -> bool {
+        true
+    }
 }
 
 /// Commits and their items. Commits are confirmed in order, items are transcribed in any.

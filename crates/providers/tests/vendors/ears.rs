@@ -98,6 +98,8 @@ pub(crate) enum Trouble {
     Closes,
     /// Is cut off at the first flush.
     Cut,
+    /// Answers the first flush, and is cut off at the second.
+    CutLater,
     /// Half a JSON message.
     Half,
     /// A text message that is no UTF-8.
@@ -314,6 +316,8 @@ async fn reply(
     match trouble {
         Trouble::Silent | Trouble::Closes => return true,
         Trouble::Cut => return false,
+        Trouble::CutLater if !kept.is_empty() => return false,
+        Trouble::CutLater => *kept = vec!["answered".to_owned()],
         Trouble::Late => {
             let now = std::mem::replace(kept, answer);
             return send_all(socket, now).await;

@@ -1,13 +1,15 @@
 //! Hosted vendors, each against a server of the test's own that speaks the vendor's documented protocol, with its faults.
 //! One suite for each trait, run over every vendor.
 
-#![cfg(feature = "hosted")]
+#![cfg(all(feature = "hosted", feature = "failover"))]
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test, and says where")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "a fake server does one thing for each of many")]
 #![expect(clippy::result_large_err, reason = "the refusal of an upgrade is the library's own type")]
 
 mod anthropic;
+mod call;
 mod ears;
+mod failover;
 #[path = "../openai/server.rs"]
 mod http;
 mod stt;

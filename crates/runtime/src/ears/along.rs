@@ -18,6 +18,9 @@ pub(super) const PAUSE_FRAMES: u8 = 5;
 /// Sound between two such flushes: vendors ask not to be flushed all the time.
 const EARLY_EVERY: Duration = Duration::from_secs(1);
 
+/// Longer than any limit of the core for words.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
 /// The engine, and how it is begun.
 #[derive(Debug)]
 pub(super) struct Along {
@@ -35,8 +38,11 @@ impl Along {
     pub(super) fn begin(stt: &Arc<dyn Transcribe>, shared: &Weak<Shared>) -> Option<Self> {
         let (stt, shared) = (Arc::clone(stt), Weak::clone(shared));
         let mut along = Self { stt, shared, epoch: 0, engine: None, begun_for: None };
+        if !along.stt.hears_along() {
+            return None;
+        }
         along.engine = along.open();
-        along.engine.is_some().then_some(along)
+        Some(along)
     }
 
     fn open(&mut self) -> Option<Box<dyn Live>> {
@@ -107,6 +113,20 @@ impl Shared {
             }
         }
         unheard
+    }
+
+    /// Segments whose words never came: the core has long stopped to wait.
+    pub(super) fn forget_unanswered(&self, now: Time) {
+        let old = |closed: Option<Time>| closed.is_some_and(|at| now.since(at) > LONGEST_WAIT);
+        let forgotten: Vec<SegmentId> = {
+            let mut state = self.state();
+            let forgotten = state.open.iter().filter(|o| old(o.closed)).map(|o| o.id).collect();
+            state.open.retain(|open| !old(open.closed));
+            forgotten
+        };
+        for id in forgotten {
+            self.forget(id);
+        }
     }
 
     /// Nobody waits for this segment's words any more.
