@@ -1,5 +1,8 @@
 //! The mouth of a network line, on a virtual clock.
 
+#![expect(clippy::unwrap_used, reason = "a test of its own crate, whose figures are wanted")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "each test picks the one event that it is about")]
+
 use std::time::Duration;
 
 use proptest::prelude::*;

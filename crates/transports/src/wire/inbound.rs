@@ -14,6 +14,10 @@ use super::envelope::Envelope;
 
 /// A count that falls back or leaps further than this is a sender that has begun anew.
 const LEAP: Duration = Duration::from_secs(10);
+/// A count may be this far off: stamps in whole milliseconds, or of a wall clock, tremble.
+const TREMBLE: Duration = Duration::from_millis(15);
+/// Sound without a count that comes this much later than it should have was not sent meanwhile.
+const PAUSE: Duration = Duration::from_millis(500);
 /// A sender that is this far ahead of the time has sent what it cannot have recorded.
 const AHEAD: Duration = Duration::from_secs(5);
 
@@ -48,6 +52,8 @@ pub struct Inbound {
     given: u64,
     /// The sample that should come next.
     expected: Option<u64>,
+    /// The last sample that has come, also in a piece that waits for its turn.
+    latest: u64,
     /// When the sender's first sample came, and its number: what is ahead of real time is measured from here.
     first: Option<(Time, u64)>,
 }
@@ -65,23 +71,46 @@ impl Inbound {
             base: 0,
             given: 0,
             expected: None,
+            latest: 0,
             first: None,
         })
+    }
+
+    /// Takes sound whose sender counts nothing: it follows what came before, unless it comes so late that nothing was
+    /// sent meanwhile.
+    pub fn push_next(&mut self, samples: &[f32], arrival: Time, on: &mut impl FnMut(InboundFact)) {
+        let expected = self.expected.unwrap_or(0);
+        let end = expected + samples.len() as u64;
+        let late = self.envelope.stamp(self.span(end)).map(|due| arrival.since(due)).unwrap_or_default();
+        let skipped = if late > PAUSE { micros(late) * u64::from(self.rate) / 1_000_000 } else { 0 };
+        self.push(expected.saturating_add(skipped), samples, arrival, on);
+    }
+
+    /// Notes that sound up to the sender's sample `end` has come, though it may have to wait for what is before it.
+    pub fn note(&mut self, end: u64, arrival: Time) {
+        self.envelope.observe(self.span(end), arrival);
+        self.latest = self.latest.max(end);
+    }
+
+    /// The sample that should come next.
+    pub fn expected(&self) -> Option<u64> {
+        self.expected
     }
 
     /// Takes sound that begins at the sender's sample `position` and had come at `arrival`. What came before already
     /// is not taken twice.
     pub fn push(&mut self, position: u64, samples: &[f32], arrival: Time, on: &mut impl FnMut(InboundFact)) {
         let leap = self.samples(LEAP);
-        let restarted = self
-            .expected
-            .is_some_and(|expected| position + leap < expected || position > expected.saturating_add(leap));
+        let restarted = self.expected.is_some_and(|expected| {
+            position.saturating_add(leap) < expected || position > expected.saturating_add(leap)
+        });
         if restarted {
             self.restart(arrival, on);
         }
-        let end = position + samples.len() as u64;
+        let position = self.steadied(position);
+        let end = position.saturating_add(samples.len() as u64);
         self.first.get_or_insert((arrival, position));
-        self.envelope.observe(self.span(end), arrival);
+        self.note(end, arrival);
         let expected = self.expected.unwrap_or_else(|| {
             self.base = position;
             position
@@ -105,7 +134,7 @@ impl Inbound {
 
     /// The end of the sound that came last: the place in the stream of whatever comes now.
     pub fn place(&self) -> Option<Time> {
-        self.envelope.stamp(self.span(self.expected?))
+        self.envelope.stamp(self.span(self.expected?.max(self.latest)))
     }
 
     /// Whether the sender is further ahead of the time than any network explains: nobody can have spoken that yet.
@@ -122,7 +151,14 @@ impl Inbound {
         self.converter.reset();
         self.given = 0;
         self.expected = None;
+        self.latest = 0;
         self.first = None;
+    }
+
+    /// A count that is off by less than one trembles is what it should have been.
+    fn steadied(&self, position: u64) -> u64 {
+        let tremble = u64::from(self.rate) * micros(TREMBLE) / 1_000_000;
+        self.expected.filter(|expected| expected.abs_diff(position) <= tremble).unwrap_or(position)
     }
 
     fn leave_gap(&mut self, expected: u64, position: u64, on: &mut impl FnMut(InboundFact)) {
@@ -151,6 +187,10 @@ impl Inbound {
     fn samples(&self, span: Duration) -> u64 {
         span.as_secs() * u64::from(self.rate)
     }
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX / 1_000_000)
 }
 
 #[cfg(test)]
@@ -215,6 +255,31 @@ mod tests {
         assert_eq!(lost(&facts), [(Time::from_millis(120), Time::from_millis(200))]);
         let start = heard(&facts)[0].0;
         assert!(start <= Time::from_millis(200) && start >= Time::from_millis(194));
+    }
+
+    #[test]
+    fn stamps_that_tremble_are_no_gaps() {
+        let mut inbound = Inbound::new(8_000).unwrap();
+        let mut facts = Vec::new();
+        for n in 0..500_u64 {
+            let tremble = [0, 7, 13, 4][n as usize % 4] * 8;
+            let arrival = Time::from_millis(120 + 20 * n);
+            inbound.push(n * 160 + tremble, &[0.1; 160], arrival, &mut |fact| facts.push(fact));
+        }
+        assert_eq!((lost(&facts), heard(&facts).len()), (vec![], 500));
+    }
+
+    #[test]
+    fn sound_without_a_count_follows_and_a_pause_is_a_gap() {
+        let mut inbound = Inbound::new(8_000).unwrap();
+        let mut facts = Vec::new();
+        for arrival in [100, 120, 140, 160, 3_160, 3_180] {
+            inbound.push_next(&[0.1; 160], Time::from_millis(arrival), &mut |fact| facts.push(fact));
+        }
+        let lost = lost(&facts);
+        assert_eq!(lost.len(), 1);
+        assert!(lost[0].0 <= Time::from_millis(161) && lost[0].1 >= Time::from_millis(3_139), "{lost:?}");
+        assert!(inbound.place().unwrap() >= Time::from_millis(3_179));
     }
 
     #[test]

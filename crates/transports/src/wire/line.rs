@@ -8,6 +8,7 @@ use std::time::Duration;
 use sayback_core::{
     Event, EvidenceClass, Interval, LoopDelay, PlayoutFailure, SegmentId, Speak, Time, UtteranceId,
 };
+use sayback_runtime::calls::{LineControl, NotOnThisLine};
 use sayback_runtime::clock::Clock;
 use sayback_runtime::ears::{Ears, Listener, RATE};
 use sayback_runtime::line::Line;
@@ -148,9 +149,41 @@ pub struct WireEnd {
 }
 
 impl WireEnd {
+    /// What can be done to the line from outside: being muted and, if it has `keys`, pressing them. `transport` is its
+    /// name in what it says.
+    pub fn control(&self, transport: &'static str, keys: bool) -> Arc<dyn LineControl> {
+        Arc::new(WireControl { shared: Arc::clone(&self.shared), transport, keys })
+    }
+
     /// Joins it to its call.
     pub fn join(self, call: Sender<Event>, ears: Ears) -> Wire {
         Wire { shared: self.shared, call, feed: EarFeed::start(ears) }
+    }
+}
+
+#[derive(Debug)]
+struct WireControl {
+    shared: Arc<Shared>,
+    transport: &'static str,
+    keys: bool,
+}
+
+impl LineControl for WireControl {
+    fn press(&self, digits: &str) -> Result<(), NotOnThisLine> {
+        if !self.keys {
+            return Err(NotOnThisLine { transport: self.transport, what: "press keys" });
+        }
+        self.shared.with(|mouth| mouth.press(digits.to_owned()));
+        Ok(())
+    }
+
+    fn mute(&self, muted: bool) -> Result<(), NotOnThisLine> {
+        self.shared.with(|mouth| mouth.set_muted(muted));
+        Ok(())
+    }
+
+    fn transfer(&self, _to: &str) -> Result<(), NotOnThisLine> {
+        Err(NotOnThisLine { transport: self.transport, what: "be transferred" })
     }
 }
 
