@@ -17,7 +17,7 @@ pub(crate) struct Tools {
     pub(crate) known: Option<Vec<ToolRef>>,
     running: Vec<Running>,
     /// Calls given up on, whose result may still come.
-    late: Vec<(CallId, String)>,
+    late: Vec<Running>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -109,7 +109,7 @@ impl Session {
             outcome: name.to_string(),
         });
         if name == "outcome_unknown" {
-            self.tools.late.push((call.clone(), run.tool.clone()));
+            self.tools.late.push(run.clone());
         }
         if committed && !run.taken_back {
             // The result stands with the call, before the question and the yes; a model that reads on to the yes would
@@ -147,12 +147,13 @@ impl Session {
 
     /// A result after the limit: told if anybody is left, never run again (VC-62).
     fn on_late_result(&mut self, call: &CallId, outcome: &ToolOutcome) {
-        let Some(at) = self.tools.late.iter().position(|(c, _)| c == call) else { return };
-        let (_, tool) = self.tools.late.remove(at);
+        let Some(at) = self.tools.late.iter().position(|run| run.call == *call) else { return };
+        let Running { tool, confirmed_by, .. } = self.tools.late.remove(at);
         let (_, message, _) = describe(outcome);
         if self.line.hung_up.is_none() {
             self.tell(alloc::format!("The late result of {tool}: {message}"));
         }
+        self.set_result_by(call, message, confirmed_by);
     }
 }
 

@@ -98,7 +98,11 @@ pub(crate) fn read(id: &str, stored: &Stored) -> Result<Reopened, Stop> {
     });
     let (items, asked) = (&conversation.items, std::mem::take(&mut conversation.asked));
     conversation.asked = asked.into_iter().filter(|asked| was_heard(asked, items)).collect();
-    conversation.unsettled = stored.runs.iter().filter_map(|run| unsettled(run, &conversation)).collect();
+    // A model may use an id again: the result that stands under it is that of its latest run.
+    let latest =
+        |(at, run): &(usize, &StoredRun)| stored.runs[at + 1..].iter().all(|later| later.call != run.call);
+    let runs = stored.runs.iter().enumerate().filter(latest);
+    conversation.unsettled = runs.filter_map(|(_, run)| unsettled(run, &conversation)).collect();
     conversation.runs = stored.runs.iter().map(|run| HoldId(run.hold)).collect();
     Ok(conversation)
 }
@@ -112,20 +116,17 @@ fn unsettled(run: &StoredRun, conversation: &Reopened) -> Option<PastRun> {
         _ => ToolOutcome::Unknown,
     };
     let unknown = outcome == ToolOutcome::Unknown;
-    let (mut there, mut told) = (false, false);
-    for item in &conversation.items {
-        match item {
-            Item::Result { call, text, confirmed_by } if call.0 == run.call => {
-                there = true;
-                told |= confirmed_by.is_some() && (unknown || *text == run.message);
-            }
-            Item::Told { text } => {
-                told |= !unknown && text.contains(&run.tool) && text.contains(&run.message)
-            }
-            Item::Result { .. } | Item::Caller { .. } | Item::Agent { .. } | Item::Call { .. } => {}
-        }
-    }
-    (there && !told).then(|| PastRun {
+    let mut results = conversation.items.iter().filter_map(|item| match item {
+        Item::Result { call, text, confirmed_by } if call.0 == run.call => Some((text, confirmed_by)),
+        Item::Result { .. }
+        | Item::Told { .. }
+        | Item::Caller { .. }
+        | Item::Agent { .. }
+        | Item::Call { .. } => None,
+    });
+    let (text, confirmed_by) = results.next_back()?;
+    let told = confirmed_by.is_some() && (unknown || *text == run.message);
+    (!told).then(|| PastRun {
         hold: HoldId(run.hold),
         call: CallId(run.call.clone()),
         tool: run.tool.clone(),
