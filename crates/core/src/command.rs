@@ -143,8 +143,38 @@ pub struct CheckRequest {
     pub language: String,
     /// The frozen input, canonical JSON: values the caller may name.
     pub input: String,
+    /// How the answer sounded: what the words alone do not tell.
+    pub sounded: Sounded,
     /// How long it may take.
     pub limit: Duration,
+}
+
+/// How an answer sounded, for the vetoes. What was not measured is absent and vetoes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct Sounded {
+    /// The recogniser's least confidence in any part of it, in percent.
+    pub confidence: Option<u8>,
+    /// How far its quietest part lies under the median level of this call's caller so far, in dB.
+    pub under_median_db: Option<u16>,
+    /// The most people that were heard in any part of it; `None` unless measured.
+    pub speakers: Option<u8>,
+    /// The agent's own voice sounded during some part of it.
+    pub over_agent: bool,
+}
+
+impl Sounded {
+    /// A voice further than this under the caller's own is somebody else's, or not meant for the telephone.
+    pub const MOST_UNDER_DB: u16 = 15;
+
+    /// Why a yes that sounded like this does not count, if it does not. Confidence and speakers have rules among the
+    /// vetoes on words.
+    pub fn veto(&self) -> Option<&'static str> {
+        if self.over_agent {
+            return Some("over_agent");
+        }
+        self.under_median_db.is_some_and(|db| db > Self::MOST_UNDER_DB).then_some("level")
+    }
 }
 
 /// Why a question is no longer open.

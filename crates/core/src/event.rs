@@ -52,6 +52,15 @@ pub enum Event {
     },
     /// The recogniser is done with one or more segments.
     Transcript(Transcript),
+    /// How a segment sounded, where that is measured. To be told before its words.
+    Measured {
+        /// Which one.
+        segment: SegmentId,
+        /// Level of its voiced part in dB of full scale; 0 is the loudest.
+        level_db: Option<i16>,
+        /// How many people spoke in it; `None`: not measured.
+        speakers: Option<u8>,
+    },
     /// The end-of-turn model's opinion on the caller's sound up to the end of a segment.
     EndOfTurn {
         /// The last segment it heard.

@@ -23,7 +23,9 @@ mod sentence;
 mod session;
 pub mod time;
 
-pub use command::{CheckRequest, Command, DropReason, Output, PlainRun, Report, Speak, UtteranceKind};
+pub use command::{
+    CheckRequest, Command, DropReason, Output, PlainRun, Report, Sounded, Speak, UtteranceKind,
+};
 pub use confirmation::Confirmation;
 pub use context::Item;
 pub use event::{

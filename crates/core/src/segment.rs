@@ -148,6 +148,11 @@ pub(crate) struct Segment {
     pub(crate) taken: bool,
     /// The end-of-turn model's opinion after it, in percent.
     pub(crate) ended_percent: Option<u8>,
+    /// The recogniser's confidence in its words, in percent.
+    pub(crate) confidence: Option<u8>,
+    /// Level in dB of full scale, and how many people spoke, where measured.
+    pub(crate) level_db: Option<i16>,
+    pub(crate) speakers: Option<u8>,
 }
 
 impl Segment {
@@ -164,6 +169,9 @@ impl Segment {
             over_speech: false,
             taken: false,
             ended_percent: None,
+            confidence: None,
+            level_db: None,
+            speakers: None,
         }
     }
 

@@ -26,6 +26,7 @@ mod hear;
 mod quiet;
 mod rewind;
 mod run;
+mod sounded;
 mod speak;
 mod step;
 mod stored;
@@ -237,6 +238,7 @@ impl Session {
             Event::Echo { segment } => self.on_echo(segment),
             Event::Partial { segment, text } => self.on_partial(segment, &text),
             Event::Transcript(transcript) => self.on_transcript(transcript),
+            Event::Measured { segment, level_db, speakers } => self.on_measured(segment, level_db, speakers),
             Event::EndOfTurn { segment, percent } => self.on_end_of_turn(segment, percent),
             Event::Digit { digit, start } => self.on_digit(digit, start),
             Event::Message { text, received } => self.on_message(text, received),

@@ -654,3 +654,76 @@ fn a_piece_of_an_amount_is_not_that_amount() {
         assert!(sayback_core::check::veto(&reply(words)).is_some(), "{words}");
     }
 }
+
+#[test]
+fn the_check_is_told_how_the_answer_sounded() {
+    let booked = after_asked(
+        "5300 speech 2 5300
+         5600 end 2 5500
+         5610 measured 2 -41 1
+         5650 sure 2 57 yes",
+    )
+    .replace("1000 words 1", "990 measured 1 -20 -\n1000 words 1");
+    check(&Policy::default(), &booked, "5700 ! check c_01 yes | sure 57 under 21 people 1 over false");
+    // Of an answer in two parts, the worse of each.
+    let parts = booked.replace(
+        "5650 sure 2 57 yes",
+        "5650 sure 2 57 yes
+         5660 speech 3 5655
+         5900 end 3 5800
+         5910 measured 3 -19 2
+         5950 sure 3 91 please",
+    );
+    check(&Policy::default(), &parts, "! check c_01 yes please | sure 57 under 21 people 2 over false");
+    // Louder than before is not under; and nothing measured is nothing told.
+    let louder = booked.replace("measured 2 -41", "measured 2 -12");
+    check(&Policy::default(), &louder, "! check c_01 yes | sure 57 under 0 people 1 over false");
+    let nothing = booked.replace("5610 measured 2 -41 1", "").replace("sure 2 57", "words 2");
+    check(&Policy::default(), &nothing, "5700 ! check c_01 yes\n- ! check c_01 yes |");
+}
+
+#[test]
+fn a_caller_who_has_moved_away_is_heard_again_after_one_more_asking() {
+    let far = after_asked(
+        "5300 speech 2 5300
+         5600 end 2 5500
+         5610 measured 2 -40 -
+         5650 sure 2 90 yes
+         5800 check c1 veto level
+         5900 say g2 Sorry, that was faint.
+         5910 done g2
+         6000 began u2
+         7000 over u2 7000
+         7010 began u3
+         9000 over u3 9000
+         9300 speech 3 9300
+         9600 end 3 9500
+         9610 measured 3 -41 -
+         9650 sure 3 90 yes",
+    )
+    .replace("1000 words 1", "990 measured 1 -20 -\n1000 words 1");
+    check(
+        &Policy::default(),
+        &far,
+        "! check c_01 yes | sure 90 under 20 people - over false
+         answer.checked question=h_01 words=yes onset_ms=5300.0 margin_ms=300.0 verdict=unclear veto=level
+         9700 ! check c_02 yes | sure 90 under 1 people - over false",
+    );
+}
+
+#[test]
+fn an_answer_over_the_agents_own_voice_is_told() {
+    let mut policy = Policy::default();
+    policy.confirm.adjacency = sayback_core::Adjacency::Off;
+    check(
+        &policy,
+        &after_asked(
+            "5100 speak By the way.
+             5200 began u2
+             5300 speech 2 5300
+             5380 end 2 5370
+             5650 words 2 yes",
+        ),
+        "! check c_01 yes | sure - under - people - over true",
+    );
+}

@@ -62,13 +62,124 @@ fn speech_pauses_the_agent_and_a_cough_lets_it_go_on() {
 fn without_words_the_agent_goes_on_by_itself() {
     check(
         &default(),
-        &after(ANSWERS, "3000 speech 2 3000\n5000 end 2 4900\n5100 words 2\n7000 over u1 7000"),
-        "3096 ! pause\n3896 ! resume\n7000 agent.heard utterance=u_01\n- ! clear",
+        &after(ANSWERS, "3000 speech 2 3000\n5000 end 2 4900\n6500 words 2\n9000 over u1 9000"),
+        "3096 ! pause\n5700 ! resume\n9000 agent.heard utterance=u_01\n- ! clear",
     );
     check(
         &default(),
-        &after(ASKS, "3500 speech 2 3500\n4400 end 2 4350\n4500 words 2\n5600 over u1 5600"),
-        "3700 ! pause\n4300 ! resume\n5600 question.heard\n- question.dropped\n- question.repeated",
+        &after(ASKS, "3500 speech 2 3500\n3900 end 2 3820\n5500 words 2\n5720 over u1 5720"),
+        "3700 ! pause\n4420 ! resume\n5720 question.heard\n- question.dropped\n- question.repeated",
+    );
+}
+
+#[test]
+fn the_agent_does_not_go_on_into_sound_and_yet_not_never() {
+    // Nothing is known of the words, and the caller has not fallen silent.
+    check(&default(), &after(ANSWERS, "3000 speech 2 3000\n6000 tick"), "3096 ! pause\n8096 ! resume");
+}
+
+/// The model says something before it calls `book`: u_01 from 1500 on and u_02; u_03 is the question.
+const LEADS_UP: &str = "
+    0 start
+    500 speech 1 500
+    900 end 1 850
+    1000 words 1 book thursday at three
+    1300 say g1 Let me see. That is free. So then
+    1305 call g1 c1 book {}
+    1310 done g1
+    1320 ask c1 book Shall I book Thursday at three?
+    1500 began u1
+    1500 sized u1 0..1000
+";
+
+#[test]
+fn row_6a_even_a_short_sound_over_the_lead_up_holds_the_question_back() {
+    // 64 ms: less than what pauses the agent elsewhere. It had words.
+    check(
+        &default(),
+        &after(
+            LEADS_UP,
+            "2000 speech 2 2000
+             2240 end 2 2064
+             2600 words 2 wait
+             2601 cleared u1 500
+             9000 tick",
+        ),
+        "2000 ! pause
+         2600 question.dropped question=h_01 reason=cancelled
+         2600 ! clear
+         2600 caller.turn text=wait
+         - question.started
+         - ! resume",
+    );
+    // It had none: the agent goes on at once.
+    check(
+        &default(),
+        &after(
+            LEADS_UP,
+            "2000 speech 2 2000
+             2240 end 2 2064
+             2600 words 2
+             3100 over u1 3100
+             3110 began u2
+             3200 over u2 3200
+             3210 began u3
+             5210 over u3 5210",
+        ),
+        "2000 ! pause\n2600 ! resume\n3210 question.started\n5210 question.heard\n- question.dropped",
+    );
+}
+
+#[test]
+fn row_6a_no_time_limit_lets_the_question_begin_before_the_words_are_known() {
+    check(
+        &default(),
+        &after(LEADS_UP, "2000 speech 2 2000\n2240 end 2 2064\n5000 tick\n7000 words 2\n8000 tick"),
+        "2000 ! pause\n7000 ! resume\n- question.started",
+    );
+}
+
+#[test]
+fn row_6a_a_second_sound_takes_over_from_the_first() {
+    check(
+        &default(),
+        &after(
+            LEADS_UP,
+            "2000 speech 2 2000
+             2240 end 2 2064
+             2300 speech 3 2280
+             2600 words 2
+             2640 end 3 2400
+             2900 words 3
+             9000 tick",
+        ),
+        "2000 ! pause\n2900 ! resume",
+    );
+}
+
+#[test]
+fn row_6a_counts_a_sound_from_before_the_call_was_made() {
+    // The words over the sentence are still unknown when the model makes its call.
+    let late = "
+        0 start
+        500 speech 1 500
+        900 end 1 850
+        1000 words 1 book thursday at three
+        1300 say g1 Let me see. That is free. So then
+        1500 began u1
+        1500 sized u1 0..2000
+        1700 speech 2 1700
+        1790 end 2 1764
+        2000 call g1 c1 book {}
+        2010 done g1
+        2020 ask c1 book Shall I book Thursday at three?
+        2600 words 2 hold on please
+        2601 cleared u1 500
+        9000 tick";
+    check(
+        &default(),
+        late,
+        "2020 ! pause\n2600 question.dropped question=h_01 reason=cancelled\n- question.started",
     );
 }
 

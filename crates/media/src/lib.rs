@@ -11,6 +11,7 @@ pub mod echo;
 pub mod endpoint;
 pub mod filter;
 pub mod flac;
+pub mod level;
 pub mod mel;
 pub mod noise;
 pub mod onset;

@@ -249,6 +249,11 @@ impl Listener {
             self.shared.send(Event::Echo { segment: id });
             return;
         }
+        let Some(onset) = state.open.iter().find(|open| open.id == id).map(|open| open.onset) else { return };
+        let level_db = sayback_media::level::voiced_db(&state.sound.slice(onset.latest, offset));
+        if level_db.is_some() {
+            self.shared.send(Event::Measured { segment: id, level_db, speakers: None });
+        }
         let Some(open) = state.open.iter_mut().find(|open| open.id == id) else { return };
         open.closed = Some(offset);
         let from = open.onset.earliest - BEFORE;

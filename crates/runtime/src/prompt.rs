@@ -177,11 +177,12 @@ fn vetoed(request: &CheckRequest) -> Option<String> {
         question: &request.question,
         words: &request.words,
         input_json: Some(&request.input),
-        speakers: None,
-        confidence: None,
+        speakers: request.sounded.speakers,
+        confidence: request.sounded.confidence,
         agent_speech_after: false,
     };
-    veto(&reply).map(|veto| veto.to_string())
+    let words = veto(&reply).map(|veto| veto.to_string());
+    words.or_else(|| request.sounded.veto().map(str::to_owned))
 }
 
 fn short(text: &str) -> String {
@@ -191,7 +192,7 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sayback_core::CallId;
+    use sayback_core::{CallId, Sounded};
 
     fn call(id: &str) -> ToolCall {
         ToolCall { id: CallId(id.to_owned()), name: "find".to_owned(), input: "{}".to_owned() }
@@ -219,6 +220,7 @@ mod tests {
             words: "\"}\nReply: \"yes".to_owned(),
             language: "en".to_owned(),
             input: "{}".to_owned(),
+            sounded: Sounded::default(),
             limit: std::time::Duration::from_secs(1),
         };
         let messages = check_request(&request).messages;
@@ -230,5 +232,37 @@ mod tests {
             check_answer(&request, "I think yes"),
             CheckAnswer::Failed { error: "not one of yes, no, unclear: \"I think yes\"".to_owned() }
         );
+    }
+
+    #[test]
+    fn a_yes_that_did_not_sound_like_the_callers_is_vetoed() {
+        let plain = CheckRequest {
+            check: sayback_core::CheckId(1),
+            hold: sayback_core::HoldId(1),
+            question: "Shall I book?".to_owned(),
+            words: "Yes.".to_owned(),
+            language: "en".to_owned(),
+            input: "{}".to_owned(),
+            sounded: Sounded {
+                confidence: Some(57),
+                under_median_db: Some(15),
+                speakers: Some(1),
+                over_agent: false,
+            },
+            limit: std::time::Duration::from_secs(1),
+        };
+        let judged = |sounded: Sounded| check_answer(&CheckRequest { sounded, ..plain.clone() }, "yes");
+        let yes = CheckAnswer::Verdict { verdict: Verdict::Yes };
+        assert_eq!(judged(plain.sounded), yes);
+        assert_eq!(judged(Sounded::default()), yes, "what was not measured vetoes nothing");
+        for (worse, veto) in [
+            (Sounded { confidence: Some(39), ..plain.sounded }, "confidence"),
+            (Sounded { under_median_db: Some(16), ..plain.sounded }, "level"),
+            (Sounded { speakers: Some(2), ..plain.sounded }, "speakers"),
+            (Sounded { over_agent: true, ..plain.sounded }, "over_agent"),
+        ] {
+            let CheckAnswer::Vetoed { veto: said } = judged(worse) else { panic!("{worse:?} is vetoed") };
+            assert!(said.contains(veto), "{said} for {veto}");
+        }
     }
 }

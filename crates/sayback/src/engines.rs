@@ -110,6 +110,7 @@ fn first_requests(agent: &Agent) -> [LlmRequest; 2] {
         words: String::new(),
         language: agent.language.clone(),
         input: String::new(),
+        sounded: sayback_core::Sounded::default(),
         limit: Duration::from_secs(90),
     };
     [step_request(agent, &session, &sayback_runtime::clock::calendar()), check_request(&check)]

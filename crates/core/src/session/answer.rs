@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    fn answer_segments<'a>(&'a self, hold: &'a Hold) -> impl Iterator<Item = &'a Segment> {
+    pub(crate) fn answer_segments<'a>(&'a self, hold: &'a Hold) -> impl Iterator<Item = &'a Segment> {
         self.segments.iter().filter(|s| !s.taken && hold.answer.segments.contains(&s.id))
     }
 
@@ -144,6 +144,7 @@ impl Session {
             words: words.clone(),
             language: hold.language.clone(),
             input: hold.input.json.clone(),
+            sounded: self.sounded(hold),
             limit: self.policy.confirm.check_limit,
         };
         let check = Check { id, words, started: self.now, answer: None };

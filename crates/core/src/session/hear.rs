@@ -111,6 +111,9 @@ impl Session {
         for (index, id) in covered.iter().enumerate() {
             let text = if real && index == 0 { Words::Text(words.to_string()) } else { Words::None };
             self.resolve(*id, text);
+            if let Some(segment) = self.segments.get_mut(*id) {
+                segment.confidence = transcript.confidence;
+            }
         }
         if let (true, Some(last)) = (covered.len() > 1, self.segments.get(*covered.last().unwrap_or(&first)))
         {
@@ -203,9 +206,7 @@ impl Session {
             if let Some(hold) = self.gate.open_mut() {
                 hold.answer.segments.retain(|segment| *segment != id);
             }
-            if self.mouth.paused.is_some_and(|pause| pause.segment == id) {
-                self.resume_mouth();
-            }
+            self.resume_after(id);
             return;
         }
         match self.gate.open().map(|hold| self.place(hold, &segment)) {
@@ -471,6 +472,9 @@ impl Session {
         {
             return None;
         }
+        if self.speech_before_question().is_some() {
+            return Some(self.now);
+        }
         let segment = self.segments.sounding()?;
         if self.mouth.spoken_through == Some(segment.id) {
             return None;
@@ -480,6 +484,15 @@ impl Session {
             return (self.segmenter.voiced >= threshold).then_some(self.now);
         }
         Some(segment.onset.latest + threshold)
+    }
+
+    /// Caller sound over the sentences that lead up to the question, while it is not known whether it has words: the
+    /// question does not begin before that, however short the sound was (row 6a).
+    fn speech_before_question(&self) -> Option<SegmentId> {
+        let hold = self.gate.open().filter(|hold| hold.asking.began.is_none())?;
+        let own = Some(hold.generation?);
+        let over = |s: &&Segment| s.unresolved() && self.mouth.spoke_during(s.onset.earliest, s.offset, own);
+        self.segments.iter().find(over).map(|segment| segment.id)
     }
 
     /// How much voiced speech pauses what is being said; `None`: this speech does not.
@@ -498,17 +511,36 @@ impl Session {
     }
 
     pub(crate) fn on_barge_in(&mut self) {
-        let Some(segment) = self.segments.sounding().map(|s| s.id) else { return };
+        let sounding = || self.segments.sounding().map(|s| s.id);
+        let Some(segment) = self.speech_before_question().or_else(sounding) else { return };
         self.mouth.paused = Some(Pause { since: self.now, segment });
         self.command(Command::Pause);
         self.report(Report::AgentPaused {});
     }
 
+    /// When the agent goes on if no words have come: counted from the quiet behind the sound that paused it, so that it
+    /// does not speak into what may still become words. Sound without end holds it up no longer than a recogniser may.
     pub(crate) fn resume_at(&self) -> Option<Time> {
         let pause = self.mouth.paused?;
         let asking = self.gate.open().is_some_and(|hold| hold.stage == Stage::Asking);
         let wait = if asking { self.policy.confirm.resume } else { self.policy.turn.resume };
-        let words_coming = self.segments.get(pause.segment).is_some_and(|s| s.partial && s.unresolved());
-        (!words_coming).then(|| pause.since + wait)
+        let segment = self.segments.get(pause.segment);
+        if segment.is_some_and(|s| s.partial && s.unresolved()) || self.speech_before_question().is_some() {
+            return None;
+        }
+        let Some(segment) = segment.filter(|s| !s.echo) else { return Some(pause.since + wait) };
+        Some(match segment.offset {
+            Some(quiet) => quiet.max(pause.since) + wait,
+            None => pause.since + self.policy.turn.transcript_limit,
+        })
+    }
+
+    /// The sound that paused the agent had no words: it goes on, unless another one stands in front of the question.
+    fn resume_after(&mut self, id: SegmentId) {
+        let Some(pause) = self.mouth.paused.filter(|pause| pause.segment == id) else { return };
+        match self.speech_before_question() {
+            Some(segment) => self.mouth.paused = Some(Pause { segment, ..pause }),
+            None => self.resume_mouth(),
+        }
     }
 }

@@ -10,6 +10,8 @@
 //! 1000 began u1                 an utterance sounds; `sized u1 0..3000`, `over u1 4000 [+loop]`, `cleared u1 700`
 //! 5900 check c1 yes             the check's answer; `check c1 fail timeout`, `check c1 veto negation`
 //! 6000 ran c1 Booked.           a tool is done; `failed c1 why`
+//! 7000 measured 2 -31 1        segment 2 had a level of -31 dB and one speaker; `-` is not measured
+//! 7000 sure 2 57 book it        as `words`, with a confidence of 57 percent
 //! 7000 judge 2 30              the end-of-turn model is 30 percent sure after segment 2
 //! 7000 asked p1 book Shall I?, speak Hello., close    the program asks, says, ends the call
 //! 7000 redefined book           the tool has another definition
@@ -116,6 +118,18 @@ fn caller_event(line: &Line<'_>) -> Option<Event> {
             phantom: None,
         }),
         "echo" => Event::Echo { segment: line.segment() },
+        "measured" => Event::Measured {
+            segment: line.segment(),
+            level_db: line.arg(1).parse().ok(),
+            speakers: line.arg(2).parse().ok(),
+        },
+        "sure" => Event::Transcript(Transcript {
+            segments: vec![line.segment()],
+            span: None,
+            text: line.tail(2),
+            confidence: line.arg(1).parse().ok(),
+            phantom: None,
+        }),
         "judge" => Event::EndOfTurn { segment: line.segment(), percent: number(line.arg(1)) as u8 },
         "digit" => Event::Digit { digit: line.arg(0).chars().next().unwrap_or('0'), start: line.at },
         "hangup" => Event::HungUp,
@@ -253,7 +267,19 @@ pub(crate) fn show(output: &Output) -> String {
         }
         Command::Speak(speak) => format!("! speak {} {:?} {}", speak.utterance, speak.kind, speak.text),
         Command::RunConfirmed(yes) => format!("! run {} by {}", yes.call(), yes.confirmed_by()),
-        Command::Check(request) => format!("! check {} {}", request.check, request.words),
+        Command::Check(request) if request.sounded == Sounded::default() => {
+            format!("! check {} {}", request.check, request.words)
+        }
+        Command::Check(CheckRequest { check, words, sounded: s, .. }) => {
+            let or_none =
+                |value: Option<u16>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+            let (sure, people) = (or_none(s.confidence.map(u16::from)), or_none(s.speakers.map(u16::from)));
+            let under = or_none(s.under_median_db);
+            format!(
+                "! check {check} {words} | sure {sure} under {under} people {people} over {}",
+                s.over_agent
+            )
+        }
         Command::Record(record) => format!("! record {} {}", record.hold, record.outcome),
         other @ (Command::OpenSegment { .. }
         | Command::CloseSegment { .. }

@@ -132,6 +132,12 @@ impl Ears {
         self.open.push(Open { id: segment, onset, last_partial: onset.latest });
     }
 
+    /// How loud the voice in a segment is.
+    fn level_db(&self, segment: SegmentId, offset: Time) -> Option<i16> {
+        let open = self.open.iter().find(|open| open.id == segment)?;
+        sayback_media::level::voiced_db(&self.slice(open.onset.latest, offset))
+    }
+
     /// Words so far of a segment that has sounded for long enough since the last ones.
     pub(crate) fn partial(&mut self, now: Time) -> Result<Option<(SegmentId, String)>, SttError> {
         let due = |open: &&mut Open| now.since(open.last_partial) >= PARTIAL_EVERY;
@@ -244,6 +250,7 @@ impl VirtualCall<'_> {
     pub(super) fn recognise(&mut self, segment: SegmentId, offset: Time) {
         let Some(ears) = self.ears.as_mut() else { return };
         let delay = ears.delay(offset);
+        let level_db = ears.level_db(segment, offset);
         match ears.transcribe(segment, offset) {
             Ok(found) => {
                 let confidence = confidence(&found);
@@ -254,6 +261,7 @@ impl VirtualCall<'_> {
                     confidence,
                     phantom: found.phantom,
                 };
+                self.later(Duration::ZERO, Event::Measured { segment, level_db, speakers: None });
                 let since_end = self.now.since(offset);
                 self.later(delay.saturating_sub(since_end), Event::Transcript(transcript));
             }

@@ -248,6 +248,7 @@ async fn ask(case: &ReplyCase, model: &Arc<dyn Llm>) -> Result<String, String> {
         words: case.reply.clone(),
         language: case.lang.clone(),
         input: String::new(),
+        sounded: sayback_core::Sounded::default(),
         limit: Duration::from_secs(30),
     };
     let mut stream = model.stream(check_request(&request)).await.map_err(|error| error.to_string())?;
