@@ -105,6 +105,7 @@ mod tests {
         assert_eq!(asked.as_deref(), Ok(want));
     }
 
+    // VC-07
     #[test]
     fn the_language_in_force_then_its_base_then_the_agents() {
         let q = question(&[
@@ -125,6 +126,7 @@ mod tests {
         assert!(missing.contains("language `fr`"), "{missing}");
     }
 
+    // VC-06
     #[test]
     fn values_cannot_carry_markup_or_controls_into_the_question() {
         let q = question(&[("en", "Send \"{{ email }}\"?")]);

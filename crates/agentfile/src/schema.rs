@@ -293,12 +293,14 @@ mod tests {
         assert_eq!(schema().validate(json!({"n": 1, "o": {}})), Ok(json!({"n": 1, "o": {"m": 2}})));
     }
 
+    // VC-04
     #[test]
     fn a_validated_value_stays_the_same_when_validated_again() {
         let once = schema().validate(json!({"n": "5", "x": "1"})).unwrap();
         assert_eq!(schema().validate(once.clone()), Ok(once));
     }
 
+    // VC-03
     #[test]
     fn errors_name_the_field_and_the_rule() {
         for (input, says) in [

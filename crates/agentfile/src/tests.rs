@@ -272,6 +272,7 @@ fn a_schema_in_a_file_of_its_own_counts_in_the_hash_and_shows_its_own_place() {
     assert!(load(folder.path().join("b.toml")).unwrap_err().to_string().contains("b.toml: cannot be read"));
 }
 
+// VC-04, VC-09
 #[tokio::test]
 async fn a_confirmed_tool_asks_about_the_very_value_that_it_runs_with() {
     let file = tool(&format!(
@@ -292,6 +293,7 @@ async fn a_confirmed_tool_asks_about_the_very_value_that_it_runs_with() {
     );
 }
 
+// VC-01
 #[tokio::test]
 async fn a_plain_tool_runs_at_once() {
     let file =
@@ -303,6 +305,7 @@ async fn a_plain_tool_runs_at_once() {
     assert_eq!(tool.info.description, "Does it");
 }
 
+// VC-72
 #[test]
 fn the_definition_changes_with_anything_that_matters() {
     let definition = |text: &str| tool(text).agent.skills[0].tools[0].info().definition.clone();
@@ -321,6 +324,7 @@ fn the_definition_changes_with_anything_that_matters() {
     }
 }
 
+// VC-16
 #[test]
 fn the_linter_finds_questions_that_callers_cannot_answer_well() {
     let long = "very ".repeat(40);

@@ -89,6 +89,8 @@ pub enum Command {
         call: CallId,
         /// Its arguments as JSON text.
         input: String,
+        /// The question that was open and went with the call: whoever takes over should know (VC-23).
+        dropped: Option<String>,
     },
 }
 

@@ -18,6 +18,11 @@ pub enum Event {
     CallStarted(CallStart),
     /// The caller is gone. Playout stops; what was answered before may still run.
     HungUp,
+    /// An outbound call is up to whoever answers it, and nobody has yet: it rings, or a machine or a greeting speaks.
+    /// Until [`Event::Answered`] no question is asked (VC-84).
+    Unanswered,
+    /// A person has answered the outbound call.
+    Answered,
     /// The far end put us on hold: nothing said now is heard.
     LineHeld,
     /// The far end took us off hold.

@@ -88,6 +88,7 @@ mod tests {
         (released, cutter.take_rest())
     }
 
+    // VC-17, VC-21
     #[test]
     fn a_sentence_is_released_when_the_next_begins() {
         let mut cutter = Sentences::default();

@@ -23,6 +23,7 @@ mod answer;
 mod ask;
 mod gate;
 mod hear;
+mod leaving;
 mod quiet;
 mod rewind;
 mod run;
@@ -57,6 +58,8 @@ pub struct Session {
     left_open: Option<OpenQuestion>,
     /// Runs of an earlier process whose outcome is told when the call starts.
     unsettled: Vec<PastRun>,
+    /// Items of an earlier process: a model may count its calls from the beginning again.
+    restored: usize,
 }
 
 /// What is to be handed out. Not part of the state: cloning a session leaves it behind.
@@ -88,12 +91,16 @@ struct Line {
     frames: bool,
     hung_up: Option<Time>,
     held: bool,
+    /// An outbound call that no person has answered yet.
+    unanswered: bool,
     language: String,
     /// The agent wants to hang up once everything is heard, and why.
     ending: Option<String>,
     ended: bool,
     /// Transfer wanted once everything is heard.
     transfer: Option<crate::event::ToolCall>,
+    /// The question that is dropped for the transfer.
+    dropped: Option<String>,
 }
 
 /// What the caller's turn needs.
@@ -133,6 +140,7 @@ impl Session {
             items: Vec::new(),
             left_open: None,
             unsettled: Vec::new(),
+            restored: 0,
         }
     }
 
@@ -230,6 +238,8 @@ impl Session {
         match event {
             Event::CallStarted(start) => self.on_call_started(start),
             Event::HungUp => self.on_hung_up(),
+            Event::Unanswered => self.line.unanswered = true,
+            Event::Answered => self.line.unanswered = false,
             Event::LineHeld => self.on_line_held(),
             Event::LineResumed => self.on_line_resumed(),
             Event::Voice(frame) => self.on_frame(&frame),
@@ -326,9 +336,10 @@ impl Session {
             return;
         }
         if let Some(call) = self.line.transfer.take() {
-            self.close_hold(DropReason::Cancelled);
+            self.drop_for_transfer();
+            let dropped = self.line.dropped.take();
             self.tools.transferring(&call, self.now);
-            self.command(Command::Transfer { call: call.id, input: call.input });
+            self.command(Command::Transfer { call: call.id, input: call.input, dropped });
         } else if self.line.ending.is_some() && self.tools.idle() && !self.gate.committing() {
             let reason = self.line.ending.take().unwrap_or_default();
             self.close_hold(DropReason::Cancelled);

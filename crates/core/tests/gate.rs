@@ -185,7 +185,7 @@ fn vc_59_speech_in_the_grace_window_voids_the_verdict() {
 }
 
 #[test]
-fn vc_22_a_wordless_sound_in_grace_only_delays_the_run() {
+fn vc_59_a_wordless_sound_in_grace_only_delays_the_run() {
     check(
         &Policy::default(),
         &after_asked(

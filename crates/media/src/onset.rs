@@ -346,6 +346,7 @@ mod tests {
         }
     }
 
+    // VC-81
     #[test]
     fn a_sound_that_meets_a_gap_began_before_it_at_the_earliest() {
         let ms = Time::from_millis;
@@ -358,6 +359,7 @@ mod tests {
         assert_eq!(censor.earliest(ms(99)), ms(99));
     }
 
+    // VC-81
     #[test]
     fn a_sound_within_150_ms_of_an_opening_gate_began_before_it_closed_at_the_earliest() {
         let ms = Time::from_millis;
@@ -370,6 +372,7 @@ mod tests {
     }
 
     proptest! {
+        // VC-32
         #[test]
         fn the_beginning_of_a_tone_is_never_missed(
             noise in -75f32..-35.0, above in 12f32..40.0, offset in 0usize..512, later in 0usize..150,

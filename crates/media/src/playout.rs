@@ -518,6 +518,7 @@ mod tests {
         assert_eq!((queue.position(), marks(&mut queue)), (320, vec![]));
     }
 
+    // VC-28
     #[test]
     fn the_end_is_the_last_audible_sample_and_the_silence_behind_it_still_plays() {
         let mut sound = tone(100);
@@ -588,6 +589,7 @@ mod tests {
         assert_eq!(marks[1..], [Mark::Paused { at: 55 * 16 }, Mark::Resumed { at: 70 * 16 }]);
     }
 
+    // VC-33
     #[test]
     fn a_pause_moves_the_end() {
         let mut queue = queue_with(&[(A1, &tone(100))]);
@@ -627,6 +629,7 @@ mod tests {
         assert!(queue.is_empty());
     }
 
+    // VC-41
     #[test]
     fn an_utterance_without_sound_is_not_said() {
         let mut queue = PlayoutQueue::new(16_000);

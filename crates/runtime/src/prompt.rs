@@ -1,7 +1,4 @@
 //! What the model is sent: the conversation as the caller heard it, and the one short question of the check.
-
-use std::collections::BTreeMap;
-
 use sayback_core::check::{Reply, parse_verdict, veto};
 use sayback_core::{CheckAnswer, CheckRequest, Item, Session, ToolCall, Verdict};
 use serde_json::{Value, json};
@@ -69,21 +66,12 @@ fn instructions(agent: &Agent, today: &str) -> String {
 /// The conversation as messages: each call is followed by its answer, as every provider demands, and what was not
 /// heard is not there.
 pub fn conversation(items: &[Item]) -> Vec<LlmMessage> {
-    let results: BTreeMap<&str, (&str, Option<&str>)> = items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Result { call, text, confirmed_by } => {
-                Some((call.0.as_str(), (text.as_str(), confirmed_by.as_deref())))
-            }
-            Item::Caller { .. } | Item::Agent { .. } | Item::Call { .. } | Item::Told { .. } => None,
-        })
-        .collect();
     let mut messages = Vec::new();
-    for item in items {
+    for (at, item) in items.iter().enumerate() {
         match item {
             Item::Caller { text } => messages.push(LlmMessage::User { text: text.clone() }),
             Item::Agent { text, complete } => push_speech(&mut messages, text, *complete),
-            Item::Call { call } => push_call(&mut messages, call, &results),
+            Item::Call { call } => push_call(&mut messages, call, &items[at + 1..]),
             Item::Told { text } => messages.push(LlmMessage::System { text: text.clone() }),
             Item::Result { .. } => {}
         }
@@ -107,13 +95,20 @@ fn push_speech(messages: &mut Vec<LlmMessage>, text: &str, complete: bool) {
     messages.push(LlmMessage::Assistant { text, calls: Vec::new() });
 }
 
-fn push_call(
-    messages: &mut Vec<LlmMessage>,
-    call: &ToolCall,
-    results: &BTreeMap<&str, (&str, Option<&str>)>,
-) {
+fn push_call(messages: &mut Vec<LlmMessage>, call: &ToolCall, later: &[Item]) {
     let made = LlmCall { id: call.id.0.clone(), name: call.name.clone(), arguments: call.input.clone() };
-    let (text, confirmed_by) = results.get(call.id.0.as_str()).copied().unwrap_or(("Still running.", None));
+    // A model may use an id again: the first answer behind the call is its own.
+    let answer = later.iter().find_map(|item| match item {
+        Item::Result { call: id, text, confirmed_by } if *id == call.id => {
+            Some((text.as_str(), confirmed_by.as_deref()))
+        }
+        Item::Result { .. }
+        | Item::Caller { .. }
+        | Item::Agent { .. }
+        | Item::Call { .. }
+        | Item::Told { .. } => None,
+    });
+    let (text, confirmed_by) = answer.unwrap_or(("Still running.", None));
     let text = match confirmed_by {
         Some(words) => format!("{text} (The caller confirmed this with: {words:?})"),
         None => text.to_owned(),

@@ -64,6 +64,7 @@ fn every_event_has_only_parts_that_an_expectation_can_name() {
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
+// VC-78
 #[test]
 fn a_hundred_runs_of_one_file_give_the_same_log_to_the_byte() {
     for file in
@@ -79,6 +80,7 @@ fn a_hundred_runs_of_one_file_give_the_same_log_to_the_byte() {
     }
 }
 
+// VC-78
 #[test]
 fn the_number_of_jobs_changes_nothing() {
     let alone = events(&["tests/calls", "--jobs", "1"]);

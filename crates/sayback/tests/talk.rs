@@ -119,6 +119,7 @@ fn decided_again(recording: &Path) {
     assert!(sound.channels.iter().all(|side| pcm::peak(side) > 0.05), "both sides are heard");
 }
 
+// VC-26, VC-27, VC-48
 #[test]
 fn a_yes_after_the_question_runs_the_tool() {
     on_devices("a_yes_after_the_question_runs_the_tool", |rig| {
@@ -171,6 +172,7 @@ fn a_yes_after_the_question_runs_the_tool() {
     });
 }
 
+// VC-29
 #[test]
 fn words_over_the_question_stop_it_and_nothing_runs() {
     on_devices("words_over_the_question_stop_it_and_nothing_runs", |rig| {
@@ -198,6 +200,7 @@ fn words_over_the_question_stop_it_and_nothing_runs() {
     });
 }
 
+// VC-30
 #[test]
 fn a_yes_that_begins_before_the_end_of_the_question_runs_nothing() {
     on_devices("a_yes_that_begins_before_the_end_of_the_question_runs_nothing", |rig| {

@@ -4,12 +4,14 @@
 //! reads files, and touches nothing.
 
 mod arrows;
+mod coverage;
 mod source;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use arrows::{Arrow, Kind, actual_arrows, written_arrows};
+pub use coverage::{Row, ids_in, page, rows, test_functions, tests_by_id};
 pub use source::{Function, code_only, functions, without_tests};
 
 /// The repository's root folder.

@@ -53,6 +53,7 @@ fn confirmed(tool: &Tool) -> &ConfirmedTool {
     }
 }
 
+// VC-09, VC-10, VC-11
 #[tokio::test]
 async fn a_typed_tool_and_one_of_fields_behave_alike() {
     for tool in [typed_tool(), field_tool(), field_tool().clone()] {
@@ -71,6 +72,7 @@ async fn a_typed_tool_and_one_of_fields_behave_alike() {
     }
 }
 
+// VC-13, VC-14
 #[tokio::test]
 async fn a_question_that_panics_is_empty_or_too_long_is_a_failed_one() {
     let build = |ask: fn() -> String| {

@@ -12,6 +12,7 @@ use crate::evidence::{EvidenceRecord, HeardEvidence, SegmentEvidence};
 use crate::ids::{CallId, GenerationId, HoldId, SegmentId};
 use crate::segment::Words;
 use crate::session::gate::{Answer, Asking, Hold, Misses, Rounds, Stage};
+use crate::session::leaving::nobody_answered;
 use crate::session::{Owner, Session};
 use crate::time::{LoopDelay, Time};
 
@@ -57,7 +58,11 @@ impl Session {
     pub(crate) fn on_asked(&mut self, call: CallId, outcome: Prepared) {
         let fresh = self.gate.hold.as_ref().is_none_or(|hold| hold.call != call);
         let up = self.line.up && self.line.hung_up.is_none() && !self.line.ended;
-        if up && fresh && matches!(outcome, Prepared::Ask { .. }) {
+        if let Prepared::Ask { tool, .. } = &outcome
+            && self.line.unanswered
+        {
+            self.tell(nobody_answered(&tool.name));
+        } else if up && fresh && matches!(outcome, Prepared::Ask { .. }) {
             self.hold(call, outcome, None);
             if !self.gate.committing() {
                 self.ask_again();

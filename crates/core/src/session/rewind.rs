@@ -104,6 +104,7 @@ impl Session {
     /// Cuts the conversation. A call that stays keeps its result: that it ran, or did not, is not taken back.
     fn cut(&mut self, keep: usize) {
         let gone = self.items.split_off(keep.min(self.items.len()));
+        self.restored = self.restored.min(self.items.len());
         let (kept, lost) = (calls_in(&self.items), calls_in(&gone));
         let stays = |item: &Item| matches!(item, Item::Result { call, .. } if kept.contains(call));
         self.items.extend(gone.into_iter().filter(stays));

@@ -10,6 +10,7 @@ use crate::event::{ModelEvent, Prepared, ToolCall};
 use crate::ids::{CallId, GenerationId};
 use crate::sentence::Sentences;
 use crate::session::gate::Stage;
+use crate::session::leaving::{is_never_refused, nobody_answered};
 use crate::session::{MAX_STEPS, Session};
 use crate::time::Time;
 
@@ -162,8 +163,11 @@ impl Session {
     }
 
     fn on_model_call(&mut self, call: ToolCall) {
-        let known_before =
-            self.items.iter().any(|item| matches!(item, Item::Call { call: c } if c.id == call.id));
+        let known_before = self
+            .items
+            .iter()
+            .skip(self.restored)
+            .any(|item| matches!(item, Item::Call { call: c } if c.id == call.id));
         let Some(step) = self.step.as_mut() else { return };
         if known_before || step.knows(&call.id) {
             return;
@@ -192,6 +196,12 @@ impl Session {
         call.prepared = true;
         match outcome {
             Prepared::Plain { tool, input } => self.run_plain(id, tool, input),
+            Prepared::Ask { ref tool, .. } if self.line.unanswered => {
+                let refusal = nobody_answered(&tool.name);
+                step.refused = true;
+                self.set_result(&id, &refusal);
+                self.report(Report::ModelTold { text: refusal });
+            }
             Prepared::Ask { ref tool, ref input, .. } => {
                 self.report_called(&id, tool, input);
                 self.hold(id, outcome, Some(generation));
@@ -226,6 +236,11 @@ impl Session {
 
     /// A step that asks: all but the last sentence before the call, then the question; it never hangs up.
     fn complete_asking_step(&mut self, mut step: Step, before: usize) {
+        if step.transfer.as_ref().is_some_and(is_never_refused) {
+            // The caller goes to whom they need now: the question is not asked (VC-85).
+            self.leave(None, step.transfer, step.generation);
+            return;
+        }
         let keep = before.saturating_sub(1).saturating_sub(step.released);
         self.refuse_leaving(&mut step, "the caller is being asked a question");
         for sentence in step.kept.into_iter().take(keep) {
@@ -247,7 +262,8 @@ impl Session {
     /// the model would never hear that (VC-12).
     fn complete_plain_step(&mut self, mut step: Step) {
         let wished = step.ending.is_some() || step.transfer.is_some();
-        let stays = wished && (step.asks || step.refused);
+        let urgent = step.transfer.as_ref().is_some_and(is_never_refused);
+        let stays = wished && !urgent && (step.asks || step.refused);
         if stays {
             let why = if step.asks {
                 "the caller is being asked a question"
@@ -275,7 +291,11 @@ impl Session {
     }
 
     fn leave(&mut self, ending: Option<ToolCall>, transfer: Option<ToolCall>, generation: GenerationId) {
-        self.close_hold(DropReason::Cancelled);
+        if ending.is_some() {
+            self.close_hold(DropReason::Cancelled);
+        } else {
+            self.drop_for_transfer();
+        }
         if let Some(call) = ending {
             if let Some(goodbye) = goodbye(&call.input) {
                 self.say_step(goodbye, generation);

@@ -31,6 +31,7 @@ impl Session {
             return;
         }
         let Reopened { items, open, holds, runs, unsettled, asked } = reopened;
+        self.restored = items.len();
         self.items = items;
         let ran = runs.iter().chain(unsettled.iter().map(|run| &run.hold)).map(|hold| hold.0);
         let heard = asked.iter().map(|asked| asked.question.hold.0);

@@ -240,6 +240,8 @@ fn program_event(line: &Line<'_>) -> Option<Event> {
         "asked" => Event::Asked { call: line.call(0), outcome: ask(line.arg(1), &line.tail(2)) },
         "speak" => Event::Say { text: line.tail(0) },
         "close" => Event::EndRequested,
+        "unanswered" => Event::Unanswered,
+        "answered" => Event::Answered,
         "tick" => Event::Tick,
         _ => return None,
     })
