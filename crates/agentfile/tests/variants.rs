@@ -237,7 +237,7 @@ async fn vc_10_a_tool_of_a_file_behaves_as_one_in_rust() {
     "#;
     std::fs::write(folder.path().join("agent.toml"), text).unwrap();
     for arguments in ["{\"start\":\"noon\",\"seats\":\"3\"}", "{\"start\":\"noon\"}"] {
-        let mut file = load(&folder.path().join("agent.toml")).unwrap().agent;
+        let mut file = load(folder.path().join("agent.toml")).unwrap().agent;
         file.policy = Policy::default();
         let of_file = chat(file, arguments).await;
         assert_eq!(of_file, chat(agent_of(of_schema(&Given::default())), arguments).await, "{arguments}");
