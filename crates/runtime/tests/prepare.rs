@@ -1,7 +1,5 @@
 //! Validate first, ask second: what `prepare` makes of a call, and how often it asks the author's code.
 
-#![expect(clippy::unwrap_used, reason = "a test of its own crate")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
