@@ -38,8 +38,8 @@ pub use lint::{Finding, Severity, lint};
 pub use question::MAX_QUESTION;
 pub use schema::Schema;
 pub use settings::{
-    FarEnd, LineSettings, LlmProvider, LlmSettings, Privacy, Redact, SttProvider, SttSettings, TtsProvider,
-    TtsSettings,
+    Fallback, FarEnd, LineSettings, LlmProvider, LlmSettings, Privacy, Redact, SttProvider, SttSettings,
+    TtsProvider, TtsSettings,
 };
 
 use reader::{Reader, Section};
@@ -122,7 +122,7 @@ fn resolve<'a>(reader: &'a Reader<'a>, table: &'a DeTable<'a>, text: &str) -> Ag
     let file = AgentFile {
         llm: settings::llm(root.child("llm")),
         stt: settings::stt(root.child("stt"), &agent.language),
-        tts: settings::tts(root.child("tts")),
+        tts: settings::tts(root.child("tts"), &agent.language),
         line: settings::line(root.child("line")),
         privacy: settings::privacy(root.child("privacy")),
         hash: file_hash(text, &referenced),

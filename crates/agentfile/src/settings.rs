@@ -5,6 +5,11 @@ use std::time::Duration;
 
 use crate::reader::Section;
 
+mod speech;
+
+pub use speech::{SttProvider, SttSettings, TtsProvider, TtsSettings};
+pub(crate) use speech::{stt, tts};
+
 /// Who answers for the language model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LlmProvider {
@@ -37,38 +42,25 @@ pub struct LlmSettings {
     pub first_token: Duration,
     /// Longest wait between two pieces.
     pub between_tokens: Duration,
+    /// Who answers when this one does not.
+    pub fallback: Option<Box<Fallback<LlmSettings>>>,
 }
 
-/// Who recognises speech.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SttProvider {
-    /// Whisper, in this process.
-    Whisper,
+impl LlmSettings {
+    /// Whether the model beside us may answer, be it as a fallback: small models need more time and a closer look.
+    pub fn may_be_local(&self) -> bool {
+        let local = |settings: &Self| settings.provider == LlmProvider::Local;
+        local(self) || self.fallback.as_ref().is_some_and(|fallback| local(&fallback.engine))
+    }
 }
 
-/// Speech recognition.
+/// An engine that takes over when the first one fails or is slow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SttSettings {
-    /// Who recognises.
-    pub provider: SttProvider,
-    /// Which model: `tiny.en`, `base`.
-    pub model: String,
-}
-
-/// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TtsProvider {
-    /// Piper, in this process.
-    Piper,
-}
-
-/// The voice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TtsSettings {
-    /// Who speaks.
-    pub provider: TtsProvider,
-    /// Which voice: `en_US-joe-medium`.
-    pub voice: String,
+pub struct Fallback<T> {
+    /// The engine.
+    pub engine: T,
+    /// How long the first one may take.
+    pub after: Duration,
 }
 
 /// What stands at the other end of a line.
@@ -114,8 +106,19 @@ pub struct Privacy {
 /// The built-in model of `provider = "local"`, by its name in the models' manifest.
 const LOCAL_MODEL: &str = "qwen2.5-coder-1.5b-instruct";
 
+/// How long a language model that has a fallback may take for its first piece.
+const LLM_AFTER: Duration = Duration::from_secs(4);
+
 pub(crate) fn llm(section: Option<Section<'_>>) -> LlmSettings {
-    let mut settings = LlmSettings {
+    let Some(section) = section else { return llm_defaults() };
+    let mut settings = llm_engine(&section);
+    settings.fallback = fallback(&section, LLM_AFTER, llm_engine);
+    section.finish();
+    settings
+}
+
+fn llm_defaults() -> LlmSettings {
+    LlmSettings {
         provider: LlmProvider::Local,
         base_url: None,
         model: LOCAL_MODEL.to_owned(),
@@ -124,8 +127,12 @@ pub(crate) fn llm(section: Option<Section<'_>>) -> LlmSettings {
         max_tokens: None,
         first_token: Duration::from_secs(15),
         between_tokens: Duration::from_secs(10),
-    };
-    let Some(section) = section else { return settings };
+        fallback: None,
+    }
+}
+
+fn llm_engine(section: &Section<'_>) -> LlmSettings {
+    let mut settings = llm_defaults();
     let providers = [
         ("openai", LlmProvider::OpenAi),
         ("anthropic", LlmProvider::Anthropic),
@@ -133,28 +140,54 @@ pub(crate) fn llm(section: Option<Section<'_>>) -> LlmSettings {
         ("scripted", LlmProvider::Scripted),
     ];
     settings.provider = section.one_of("provider", &providers).unwrap_or(settings.provider);
-    settings.base_url = base_url(&section);
-    settings.api_key_env = env_name(&section, "api_key_env");
+    settings.base_url = base_url(section, &["http", "https"]);
+    settings.api_key_env = match settings.provider {
+        LlmProvider::OpenAi => api_key_env(section, "OPENAI_API_KEY"),
+        LlmProvider::Anthropic => api_key_env(section, "ANTHROPIC_API_KEY"),
+        LlmProvider::Local | LlmProvider::Scripted => env_name(section, "api_key_env"),
+    };
     settings.temperature = section.number("temperature", 0.0, 2.0).map(|t| t as f32);
     settings.max_tokens = section.integer("max_tokens", 1, 100_000).and_then(|n| u32::try_from(n).ok());
     settings.first_token = section.duration("first_token").unwrap_or(settings.first_token);
     settings.between_tokens = section.duration("between_tokens").unwrap_or(settings.between_tokens);
-    let hosted = matches!(settings.provider, LlmProvider::OpenAi | LlmProvider::Anthropic);
-    if hosted {
-        settings.model = section.required_text("model", "gpt-4o-mini");
-    } else {
-        settings.model = section.text("model").unwrap_or(settings.model);
+    match settings.provider {
+        LlmProvider::OpenAi => settings.model = section.required_text("model", "gpt-4o-mini"),
+        LlmProvider::Anthropic => settings.model = section.required_text("model", "claude-haiku-4-5"),
+        LlmProvider::Local | LlmProvider::Scripted => {
+            settings.model = section.text("model").unwrap_or(settings.model);
+        }
     }
-    section.finish();
     settings
 }
 
-fn base_url(section: &Section<'_>) -> Option<String> {
+/// The table `fallback`: an engine like the one beside it, and how long that one may take.
+fn fallback<T>(
+    section: &Section<'_>,
+    after: Duration,
+    engine: impl Fn(&Section<'_>) -> T,
+) -> Option<Box<Fallback<T>>> {
+    let table = section.child("fallback")?;
+    if !table.has("provider") {
+        table.fault_here("a fallback has no `provider`", "say which engine takes over");
+    }
+    let fallback = Fallback { after: table.duration("after").unwrap_or(after), engine: engine(&table) };
+    table.finish();
+    Some(Box::new(fallback))
+}
+
+/// The variable that holds the key: as written, or the vendor's usual one where the vendor itself is asked. A server of
+/// one's own is sent a key only if the file says so.
+fn api_key_env(section: &Section<'_>, usual: &str) -> Option<String> {
+    let named = env_name(section, "api_key_env");
+    named.or_else(|| (!section.has("base_url") && !section.has("api_key_env")).then(|| usual.to_owned()))
+}
+
+fn base_url(section: &Section<'_>, schemes: &[&str]) -> Option<String> {
     let text = section.text("base_url")?;
-    let usable = reqwest::Url::parse(&text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    let usable = reqwest::Url::parse(&text).is_ok_and(|url| schemes.contains(&url.scheme()));
     if !usable {
         let hint = "write it like \"http://127.0.0.1:11434/v1\"";
-        section.fault_at("base_url", "`base_url` is no http or https address", hint);
+        section.fault_at("base_url", format!("`base_url` is no {} address", schemes.join(" or ")), hint);
     }
     usable.then(|| text.trim_end_matches('/').to_owned())
 }
@@ -171,33 +204,6 @@ pub(crate) fn env_name(section: &Section<'_>, key: &'static str) -> Option<Strin
         section.fault_at(key, format!("`{key}` is not the name of an environment variable"), hint);
     }
     usable.then_some(name)
-}
-
-pub(crate) fn stt(section: Option<Section<'_>>, language: &str) -> SttSettings {
-    let english = language.split('-').next() == Some("en");
-    let model = if english { "tiny.en" } else { "base" };
-    let mut settings = SttSettings { provider: SttProvider::Whisper, model: model.to_owned() };
-    let Some(section) = section else { return settings };
-    settings.provider =
-        section.one_of("provider", &[("whisper", SttProvider::Whisper)]).unwrap_or(settings.provider);
-    settings.model = section.text("model").unwrap_or(settings.model);
-    if settings.model.ends_with(".en") && !english {
-        let message =
-            format!("the model `{}` knows English only, the agent speaks `{language}`", settings.model);
-        section.fault_at("model", message, "use `model = \"base\"`");
-    }
-    section.finish();
-    settings
-}
-
-pub(crate) fn tts(section: Option<Section<'_>>) -> TtsSettings {
-    let mut settings = TtsSettings { provider: TtsProvider::Piper, voice: "en_US-joe-medium".to_owned() };
-    let Some(section) = section else { return settings };
-    settings.provider =
-        section.one_of("provider", &[("piper", TtsProvider::Piper)]).unwrap_or(settings.provider);
-    settings.voice = section.text("voice").unwrap_or(settings.voice);
-    section.finish();
-    settings
 }
 
 pub(crate) fn line(section: Option<Section<'_>>) -> LineSettings {

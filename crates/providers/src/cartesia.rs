@@ -23,8 +23,6 @@ use crate::sounded::{Sound, Stop, speak, without_markup};
 
 /// Where Cartesia itself answers.
 pub const BASE_URL: &str = "https://api.cartesia.ai";
-/// The model that is asked for by default.
-pub const MODEL: &str = "sonic-3";
 
 /// The version of the protocol that is spoken here.
 const VERSION: &str = "2026-03-01";

@@ -15,7 +15,3 @@ pub use voice::DeepgramVoice;
 
 /// Where Deepgram itself answers.
 pub const BASE_URL: &str = "https://api.deepgram.com/v1";
-/// The recogniser that is asked for by default.
-pub const LISTEN_MODEL: &str = "nova-3";
-/// The voice that is asked for by default.
-pub const VOICE: &str = "aura-2-thalia-en";

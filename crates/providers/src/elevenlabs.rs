@@ -14,8 +14,6 @@ use crate::sounded::{Request, speak, stream, without_markup};
 
 /// Where ElevenLabs itself answers.
 pub const BASE_URL: &str = "https://api.elevenlabs.io/v1";
-/// A model made for calls.
-pub const MODEL: &str = "eleven_flash_v2_5";
 /// Samples per second, as asked for.
 const RATE: u32 = 24_000;
 

@@ -17,11 +17,3 @@ pub use voice::OpenAiVoice;
 
 /// Where OpenAI itself answers.
 pub const BASE_URL: &str = "https://api.openai.com/v1";
-/// The recogniser of whole segments that is asked for by default.
-pub const TRANSCRIBE_MODEL: &str = "gpt-4o-mini-transcribe";
-/// The recogniser that hears along, asked for by default.
-pub const REALTIME_MODEL: &str = "gpt-live-transcribe";
-/// The voice's model that is asked for by default.
-pub const VOICE_MODEL: &str = "gpt-4o-mini-tts";
-/// The voice that is asked for by default.
-pub const VOICE: &str = "alloy";

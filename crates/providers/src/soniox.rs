@@ -20,8 +20,6 @@ use crate::live::{Dialect, Heard, Line, Sent, Timed, once, pcm16};
 
 /// Where Soniox itself answers.
 pub const BASE_URL: &str = "wss://stt-rt.soniox.com";
-/// The model that is asked for by default.
-pub const MODEL: &str = "stt-rt-v5";
 
 const VENDOR: &str = "soniox";
 /// The socket closes after twenty seconds without sound.

@@ -8,13 +8,12 @@ use futures::future::BoxFuture;
 use sayback_agentfile::{AgentFile, LlmProvider, LlmSettings};
 use sayback_core::{CheckId, CheckRequest, HoldId, Session, ToolCall};
 use sayback_media::{Earshot, EndOfTurn, Silero, SileroModel, SpeechProbability};
+use sayback_providers::failover::FailoverLlm;
 use sayback_providers::grounding::ungrounded;
 use sayback_providers::local_llm::{LocalLlm, LocalLlmConfig};
 use sayback_providers::models::Manifest;
-use sayback_providers::openai::{ApiKey, OpenAi, OpenAiConfig};
-use sayback_providers::piper::{Piper, PiperOptions};
+use sayback_providers::openai::{OpenAi, OpenAiConfig};
 use sayback_providers::scripted::Scripted;
-use sayback_providers::whisper::{Whisper, WhisperOptions};
 use sayback_replay::engines::{BlockOn, NewVad, SoundEngines};
 use sayback_runtime::agent::Agent;
 use sayback_runtime::driver::Screen;
@@ -24,6 +23,7 @@ use sayback_runtime::prompt::{check_request, step_request};
 
 use crate::exit::Stop;
 use crate::tuned::{Tuned, fit_limits};
+use crate::vendors;
 
 /// Waits on the binary's own executor.
 #[derive(Debug)]
@@ -73,10 +73,12 @@ pub(crate) fn model_path(name: &str) -> Result<PathBuf, Stop> {
     manifest.path(name).map_err(Stop::unusable)
 }
 
-/// The agent's own language model.
+/// The agent's own language model, and the one that stands in for it.
 pub(crate) async fn llm(settings: &LlmSettings, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
-    let model = bare_llm(settings, script).await?;
-    Ok(Arc::new(Tuned::new(model, settings)))
+    let first: Arc<dyn Llm> = Arc::new(Tuned::new(bare_llm(settings, script).await?, settings));
+    let Some(fallback) = &settings.fallback else { return Ok(first) };
+    let second = Tuned::new(bare_llm(&fallback.engine, script).await?, &fallback.engine);
+    Ok(Arc::new(FailoverLlm::new(first, vec![Arc::new(second)], fallback.after)))
 }
 
 /// The agent's own model, which reads the prompts that every request of a call begins with while the call starts.
@@ -126,9 +128,7 @@ async fn bare_llm(settings: &LlmSettings, script: Option<&Path>) -> Result<Arc<d
             Ok(Arc::new(started.map_err(Stop::missing)?))
         }
         LlmProvider::Scripted => scripted(script),
-        LlmProvider::Anthropic => Err(Stop::unusable(
-            "[llm] provider = \"anthropic\" is not there yet\n  hint: use openai with a compatible server, or local",
-        )),
+        LlmProvider::Anthropic => vendors::anthropic(settings),
     }
 }
 
@@ -139,12 +139,7 @@ fn local_name(name: &str) -> &str {
 fn open_ai(settings: &LlmSettings) -> Result<Arc<dyn Llm>, Stop> {
     let url = settings.base_url.clone().unwrap_or_else(|| "https://api.openai.com/v1".to_owned());
     let mut config = OpenAiConfig::new(url, settings.model.clone());
-    if let Some(variable) = &settings.api_key_env {
-        let key = std::env::var(variable).map_err(|_| {
-            Stop::missing(format!("the key is missing\n  hint: export {variable}=… before you start"))
-        })?;
-        config.key = Some(ApiKey::new(key));
-    }
+    config.key = vendors::key(settings.api_key_env.as_deref())?;
     Ok(Arc::new(OpenAi::new(config).map_err(Stop::unusable)?))
 }
 
@@ -161,22 +156,13 @@ fn scripted(script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
 
 /// Engines that hear and speak.
 pub(crate) fn sound(file: &AgentFile) -> Result<SoundEngines, Stop> {
-    let stt = Whisper::load(
-        &model_path(&format!("whisper-{}", file.stt.model))?,
-        WhisperOptions { language: base_language(&file.agent.language).to_owned(), threads: None },
-    )
-    .map_err(Stop::missing)?;
-    let tts = Piper::load(&model_path(&format!("piper-{}", file.tts.voice))?, PiperOptions::default())
-        .map_err(Stop::missing)?;
+    let stt = vendors::stt(&file.stt, &file.agent.language)?;
+    let tts = vendors::tts(&file.tts, &file.agent.language)?;
     let end_of_turn = match model_path("smart-turn") {
         Ok(path) => Some(Arc::new(EndOfTurn::load(&path, 1).map_err(Stop::missing)?)),
         Err(_) => None,
     };
-    Ok(SoundEngines { vad: vad()?, stt: Arc::new(stt), tts: Arc::new(tts), end_of_turn })
-}
-
-fn base_language(language: &str) -> &str {
-    language.split('-').next().unwrap_or(language)
+    Ok(SoundEngines { vad: vad()?, stt, tts, end_of_turn })
 }
 
 /// Silero where its file is, the light model with weights inside elsewhere.

@@ -10,8 +10,10 @@ mod out;
 mod commands;
 mod engines;
 mod exit;
+mod log;
 mod script;
 mod tuned;
+mod vendors;
 
 use exit::Stop;
 
@@ -52,15 +54,14 @@ enum Command {
     /// Measures the speaker-to-microphone delay and stores it
     #[cfg(feature = "mic")]
     Calibrate(commands::talk::DeviceArgs),
-    /// Says what works here and what is missing, with the command that mends it
-    Doctor,
+    /// Says what works here and what is missing, with the command that mends it; with an agent, what that one needs
+    Doctor(commands::doctor::Args),
 }
 
 fn main() -> ExitCode {
     // Two TLS providers in one process panic at the first connection: ours is installed before anything else.
     sayback_providers::openai::install_crypto();
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SAYBACK_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    let filter = log::filter(std::env::var("SAYBACK_LOG").ok().as_deref());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -99,6 +100,6 @@ fn run(command: Command) -> Result<u8, Stop> {
         Command::Devices => commands::talk::devices(),
         #[cfg(feature = "mic")]
         Command::Calibrate(args) => commands::talk::calibrate(&args),
-        Command::Doctor => commands::doctor::run(),
+        Command::Doctor(args) => commands::doctor::run(&args),
     }
 }

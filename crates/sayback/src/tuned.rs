@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sayback_agentfile::{AgentFile, LlmProvider, LlmSettings};
+use sayback_providers::hosted::Limits;
 use sayback_runtime::llm::{Llm, LlmError, LlmRequest, LlmStream};
 
 /// Fills in what a request leaves open.
@@ -48,13 +49,21 @@ fn first_token(settings: &LlmSettings) -> Duration {
     }
 }
 
-/// The core waits longer than the client, so that the client's own, better worded error comes first; and a local model
-/// gets the time for its check that a processor without an accelerator needs.
+/// The core waits longer than the client, so that the client's own, better worded error comes first; a local model gets
+/// the time for its check that a processor without an accelerator needs; and a second engine gets time of its own.
 pub(crate) fn fit_limits(file: &mut AgentFile) {
     let policy = &mut file.agent.policy;
-    policy.turn.model_limit = policy.turn.model_limit.max(first_token(&file.llm) + Duration::from_secs(5));
-    if file.llm.provider == LlmProvider::Local {
+    let longest = file.llm.fallback.as_ref().map_or_else(
+        || first_token(&file.llm),
+        |fallback| fallback.after.max(first_token(&file.llm)) + first_token(&fallback.engine),
+    );
+    policy.turn.model_limit = policy.turn.model_limit.max(longest + Duration::from_secs(5));
+    if file.llm.may_be_local() {
         policy.confirm.check_limit = policy.confirm.check_limit.max(LOCAL_CHECK);
+    }
+    if let Some(fallback) = &file.stt.fallback {
+        let both = fallback.after + Limits::default().first + Duration::from_millis(500);
+        policy.turn.transcript_limit = policy.turn.transcript_limit.max(both);
     }
 }
 

@@ -88,7 +88,9 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let view = Arc::new(View::default());
     let interactive = std::io::stdin().is_terminal();
     let line = ChatLine { view: Arc::clone(&view) };
-    let screen = matches!(file.llm.provider, sayback_agentfile::LlmProvider::Local)
+    let screen = file
+        .llm
+        .may_be_local()
         .then(|| Arc::new(Grounding::new()) as Arc<dyn sayback_runtime::driver::Screen>);
     let agent = Arc::new(file.agent);
     let clock = Clock::start();

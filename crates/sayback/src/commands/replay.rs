@@ -161,7 +161,7 @@ impl Shared {
     ) -> Result<Engines, String> {
         let file = self.agent(agent)?;
         let live = scenario.model.is_none();
-        let local = file.llm.provider == sayback_agentfile::LlmProvider::Local;
+        let local = file.llm.may_be_local();
         Ok(Engines {
             waits: Arc::clone(&self.waits) as Arc<dyn BlockOn>,
             agent: Arc::new(file.agent.clone()),

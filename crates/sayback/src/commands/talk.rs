@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args as ClapArgs;
-use sayback_agentfile::{AgentFile, LlmProvider};
+use sayback_agentfile::AgentFile;
 use sayback_core::{CallStart, Event, Interval, SegmentId, Session, Speak, Time, UtteranceId};
 use sayback_runtime::clock::{Clock, unix_seconds};
 use sayback_runtime::driver::{Driver, Parts, Screen};
@@ -219,7 +219,7 @@ async fn hold(
 }
 
 fn screen(file: &AgentFile) -> Option<Arc<dyn Screen>> {
-    matches!(file.llm.provider, LlmProvider::Local).then(|| Arc::new(Grounding::new()) as Arc<dyn Screen>)
+    file.llm.may_be_local().then(|| Arc::new(Grounding::new()) as Arc<dyn Screen>)
 }
 
 /// Everything that the line tells, to where it belongs.
