@@ -42,6 +42,8 @@ pub struct CallRun {
     pub journal: Vec<(Time, Event)>,
     /// How long the call was.
     pub length: Duration,
+    /// The scenario's limit cut it off: more would have happened.
+    pub cut: bool,
     /// The caller's sound at 16 kHz; empty in text mode.
     pub caller: Vec<i16>,
     /// The agent's sound at 16 kHz; empty in text mode.
@@ -57,6 +59,7 @@ pub fn run_scenario(scenario: &Scenario, mode: SpeechMode, engines: &Engines) ->
     call.begin();
     while let Some(next) = call.next_at() {
         if next > Time::ZERO + scenario.limit {
+            call.run.cut = true;
             break;
         }
         call.advance(next)?;

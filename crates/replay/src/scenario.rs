@@ -354,7 +354,22 @@ pub enum AfterClear {
 /// # Errors
 /// The file cannot be read, or it has faults: all of them are in the error, with their lines.
 pub fn load_scenario(path: &Path) -> Result<Scenario, ScenarioError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ScenarioError::Unreadable { path: path.to_owned(), source })?;
+    let bytes =
+        std::fs::read(path).map_err(|source| ScenarioError::Unreadable { path: path.to_owned(), source })?;
+    let text = String::from_utf8(bytes).map_err(|error| no_text(path, &error))?;
     parse_scenario(&text, path)
+}
+
+/// A file that is not UTF-8, with the place of the first byte that is none.
+fn no_text(path: &Path, error: &std::string::FromUtf8Error) -> ScenarioError {
+    let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+    let good = String::from_utf8_lossy(good);
+    let last = good.rsplit('\n').next().unwrap_or_default();
+    ScenarioError::Faults(vec![Fault {
+        path: path.to_owned(),
+        line: good.matches('\n').count() + 1,
+        column: last.chars().count() + 1,
+        message: "the file is not UTF-8 text from here on".to_owned(),
+        hint: "save it as UTF-8".to_owned(),
+    }])
 }

@@ -66,6 +66,12 @@ fn interruptions(rig: &Rig) {
         let stopped = call.until_any(&["agent.paused", "agent.heard"]);
         if stopped["event"] == "agent.heard" {
             missed += 1;
+            let sounds = call.all("caller.speech").len();
+            println!(
+                "  trial {trial}, {clip}: not heard over the agent ({sounds} sounds of the caller so far)"
+            );
+            // The agent has finished and waits: the next answer is asked for, or all that follows is out of step.
+            phone.say(&recorded("appointment.wav"));
             continue;
         }
         paused.push(millis(call.at(&stopped["t_ms"]), onset));

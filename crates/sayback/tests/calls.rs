@@ -95,3 +95,46 @@ fn a_call_alone_is_as_in_company() {
     let alone = events(&["tests/calls/yes-after-question.call.toml"]);
     assert!(all.contains(&alone));
 }
+
+const AGENT: &str = "[agent]\nname = \"Desk\"\ninstructions = \"Help.\"\n\n[llm]\nprovider = \"scripted\"\n";
+
+/// Replays a scenario and an agent of these bytes; gives the exit status and all that was written.
+fn replayed(agent: &str, scenario: &[u8]) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("agent.toml"), agent).expect("written");
+    std::fs::write(folder.path().join("a.call.toml"), scenario).expect("written");
+    let output = replay(&[folder.path().join("a.call.toml").to_str().expect("UTF-8")]);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+/// A scenario with these lines in it.
+fn scenario(lines: &str) -> String {
+    let expect = "[[expect]]\nnever = \"tool.started\"\n";
+    format!("title = \"A\"\nagent = \"agent.toml\"\n{lines}\n{expect}")
+}
+
+#[test]
+fn what_a_scenario_cannot_mean_is_refused_at_its_own_line() {
+    let tool = scenario("[[tool]]\nname = \"nope\"\nresult = { ok = true, message = \"x\" }");
+    let (status, said) = replayed(AGENT, tool.as_bytes());
+    assert!(
+        status == Some(2) && said.contains("a.call.toml:3:") && said.contains("has no such tool"),
+        "{said}"
+    );
+    let (status, said) = replayed(AGENT, b"title = \"A\"\nspeech = \"t\xff\"\n");
+    assert!(status == Some(2) && said.contains("a.call.toml:2:12: the file is not UTF-8"), "{said}");
+    let (status, said) = replayed(AGENT, scenario("limit = \"25h\"").as_bytes());
+    assert!(status == Some(2) && said.contains("`25h` is longer than a day"), "{said}");
+    let broken = AGENT.replace("name = ", "nmae = ");
+    let (status, said) = replayed(&broken, scenario("").as_bytes());
+    assert!(status == Some(2) && said.contains("agent.toml:2:"), "{said}");
+    assert!(!said.contains("a.call.toml:1:"), "{said}");
+}
+
+#[test]
+fn a_call_that_its_limit_cuts_says_so() {
+    let agent = AGENT.replace("instructions", "greeting = \"Good morning, this is the desk.\"\ninstructions");
+    let (status, said) = replayed(&agent, scenario("limit = \"1s\"").as_bytes());
+    assert!(status == Some(0) && said.contains("cut at its limit of 1 s"), "{status:?} {said}");
+}

@@ -30,6 +30,22 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     (total <= LONGEST_MICROS).then(|| Duration::from_micros(total))
 }
 
+/// Whether this reads like a duration and is above a day.
+pub(crate) fn is_too_long(text: &str) -> bool {
+    let (mut rest, mut total) = (text.trim(), 0.0);
+    while let Some(end) = rest.find(|c: char| c.is_ascii_alphabetic()) {
+        let (number, tail) = rest.split_at(end);
+        let unit_end = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit_end);
+        let (Some(unit), Ok(number)) = (unit_micros(unit), number.trim().parse::<f64>()) else {
+            return false;
+        };
+        total += number * unit as f64;
+        rest = tail.trim_start();
+    }
+    rest.is_empty() && total > LONGEST_MICROS as f64
+}
+
 /// `60%`, a whole number from 0 to 100.
 pub(crate) fn percent(text: &str) -> Option<u8> {
     let number = text.trim().strip_suffix('%')?.trim_end();
@@ -68,6 +84,15 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_longer_than_a_day_is_told_from_what_is_none() {
+        for text in ["25h", "999999999999999s", "86400s 1ms", "1e"] {
+            assert!(duration(text).is_none(), "{text}");
+            assert_eq!(is_too_long(text), text != "1e", "{text}");
+        }
+        assert!(!is_too_long("24h") && !is_too_long("soon") && !is_too_long(""));
+    }
 
     #[test]
     fn durations_are_exact() {

@@ -152,7 +152,8 @@ impl<'s, 't> Fields<'s, 't> {
         let text = self.typed(key, "a duration", DeValue::as_str)?;
         let duration = numbers::duration(text);
         if duration.is_none() {
-            self.bad(key, format!("`{key}` = `{text}` is no duration"), example("a duration"));
+            let what = if numbers::is_too_long(text) { "longer than a day" } else { "no duration" };
+            self.bad(key, format!("`{key}` = `{text}` is {what}"), example("a duration"));
         }
         duration
     }

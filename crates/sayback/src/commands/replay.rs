@@ -18,7 +18,7 @@ use sayback_replay::report::{
 };
 use sayback_replay::run::{CallRun, run_scenario};
 use sayback_replay::scenario::{
-    Fault, Scenario, ScenarioError, SpeechMode, check_expectations, load_scenario,
+    Fault, Scenario, ScenarioError, SpeechMode, ToolScript, check_expectations, load_scenario,
 };
 use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::Llm;
@@ -266,13 +266,27 @@ fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
     }
     let mode = args.speech.map_or(scenario.speech, SpeechMode::from);
     let agent = args.agent.as_ref().unwrap_or(&scenario.agent);
+    let strangers = unknown_tools(file, &scenario, shared, agent);
+    if !strangers.is_empty() {
+        return unusable(scenario.title.clone(), strangers);
+    }
     let ran = shared
         .engines(&scenario, mode, agent)
         .and_then(|engines| run_scenario(&scenario, mode, &engines).map_err(|error| error.to_string()));
     let run = match ran {
         Ok(run) => run,
-        Err(message) => return unusable(scenario.title.clone(), vec![fault(file, &message)]),
+        Err(message) => {
+            let faults = agent_faults(shared, agent).unwrap_or_else(|| vec![fault(file, &message)]);
+            return unusable(scenario.title.clone(), faults);
+        }
     };
+    if run.cut {
+        eprintln!(
+            "sayback: {}: cut at its limit of {} s of call time; what comes behind it was not looked at (`limit`)",
+            file.display(),
+            scenario.limit.as_secs_f64()
+        );
+    }
     let failures = check_expectations(file, &scenario.expects, &run.events);
     let result = if failures.is_empty() { RunResult::Passed } else { RunResult::Failed(failures) };
     let outcome = Outcome {
@@ -283,6 +297,42 @@ fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
         events: run.events.len(),
     };
     Done { outcome, run }
+}
+
+/// Tools that the file answers for and its agent does not have: a slip that would answer nothing.
+fn unknown_tools(file: &Path, scenario: &Scenario, shared: &Shared, agent: &Path) -> Vec<Fault> {
+    let Ok(loaded) = shared.agent(agent) else { return Vec::new() };
+    let tools = loaded.agent.skills.iter().flat_map(|skill| &skill.tools);
+    let known: Vec<String> = tools.map(|tool| tool.info().name.clone()).collect();
+    let stranger = |tool: &&ToolScript| !known.contains(&tool.name);
+    let fault = |tool: &ToolScript| Fault {
+        path: file.to_owned(),
+        line: tool.line,
+        column: 1,
+        message: format!("[[tool]] {}: {} has no such tool", tool.name, agent.display()),
+        hint: if known.is_empty() {
+            "it has none".to_owned()
+        } else {
+            format!("it has: {}", known.join(", "))
+        },
+    };
+    scenario.tools.iter().filter(stranger).map(fault).collect()
+}
+
+/// The faults of an agent file that cannot be used, each at its own place.
+fn agent_faults(shared: &Shared, agent: &Path) -> Option<Vec<Fault>> {
+    if shared.agent(agent).is_ok() {
+        return None;
+    }
+    let error = sayback_agentfile::load(agent).err()?;
+    let at = |f: &sayback_agentfile::Fault| Fault {
+        path: f.path.clone(),
+        line: f.line,
+        column: f.column,
+        message: f.message.clone(),
+        hint: f.hint.clone(),
+    };
+    Some(error.faults().iter().map(at).collect()).filter(|faults: &Vec<Fault>| !faults.is_empty())
 }
 
 fn ms(span: Duration) -> f64 {
