@@ -4,12 +4,14 @@
 //! A tool call is delivered once the whole answer is there: one that the token limit cut is not a call.
 //!
 //! Absent on purpose: images, extended thinking (a thought that arrives is passed over), prompt caching, batches,
-//! retries.
+//! retries. One request is put again: where the model refuses a temperature, it is asked without from then on.
 
 mod read;
 mod wire;
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
@@ -17,7 +19,7 @@ use reqwest::{Client, Url};
 use sayback_runtime::llm::{Llm, LlmError, LlmRequest, LlmStream};
 
 use crate::hosted::step::{BETWEEN_TOKENS, FIRST_TOKEN, Opening, Step};
-use crate::hosted::{Address, AddressError, ApiKey, http_client};
+use crate::hosted::{Address, AddressError, ApiKey, Fault, http_client};
 
 use read::Blocks;
 
@@ -58,6 +60,8 @@ pub struct Anthropic {
     client: Client,
     url: Url,
     key_header: Option<HeaderValue>,
+    /// The model refuses a temperature, as newer ones do.
+    no_temperature: Arc<AtomicBool>,
     config: AnthropicConfig,
 }
 
@@ -74,8 +78,46 @@ impl Anthropic {
         let url = address.join("messages", &[]);
         let key_header = config.key.as_ref().map(|key| key.header("")).transpose()?;
         let client = http_client(&address, config.connect_timeout)?;
-        Ok(Self { client, url, key_header, config })
+        Ok(Self { client, url, key_header, no_temperature: Arc::default(), config })
     }
+}
+
+impl Anthropic {
+    fn post(&self, request: &LlmRequest) -> reqwest::RequestBuilder {
+        let mut body = wire::body(request, &self.config.model);
+        if self.no_temperature.load(Ordering::Relaxed)
+            && let Some(fields) = body.as_object_mut()
+        {
+            fields.remove("temperature");
+        }
+        let mut post = self
+            .client
+            .post(self.url.clone())
+            .header(ACCEPT, "text/event-stream")
+            .header(CONTENT_TYPE, "application/json")
+            .header("anthropic-version", VERSION)
+            .body(body.to_string());
+        if let Some(key) = &self.key_header {
+            post = post.header("x-api-key", key.clone());
+        }
+        post
+    }
+
+    async fn open(&self, request: &LlmRequest) -> Result<Step, Fault> {
+        let opening = Opening {
+            first_token: request.first_token.unwrap_or(FIRST_TOKEN),
+            between_tokens: request.between_tokens.unwrap_or(BETWEEN_TOKENS),
+            key: self.config.key.clone(),
+            url: self.url.to_string(),
+        };
+        let dialect = Box::new(Blocks::new(self.config.key.clone()));
+        Step::open(self.post(request), opening, dialect).await
+    }
+}
+
+/// Whether what was refused is the temperature: not the request, but our way to put it.
+fn is_about_temperature(fault: &Fault) -> bool {
+    matches!(fault, Fault::Refused { status: 400, message } if message.contains("temperature"))
 }
 
 #[async_trait::async_trait]
@@ -85,24 +127,14 @@ impl Llm for Anthropic {
     }
 
     async fn stream(&self, request: LlmRequest) -> Result<LlmStream, LlmError> {
-        let opening = Opening {
-            first_token: request.first_token.unwrap_or(FIRST_TOKEN),
-            between_tokens: request.between_tokens.unwrap_or(BETWEEN_TOKENS),
-            key: self.config.key.clone(),
-            url: self.url.to_string(),
-        };
-        let mut post = self
-            .client
-            .post(self.url.clone())
-            .header(ACCEPT, "text/event-stream")
-            .header(CONTENT_TYPE, "application/json")
-            .header("anthropic-version", VERSION)
-            .body(wire::body(&request, &self.config.model).to_string());
-        if let Some(key) = &self.key_header {
-            post = post.header("x-api-key", key.clone());
+        match self.open(&request).await {
+            Err(fault)
+                if is_about_temperature(&fault) && !self.no_temperature.swap(true, Ordering::Relaxed) =>
+            {
+                Ok(self.open(&request).await?.into_stream())
+            }
+            opened => Ok(opened?.into_stream()),
         }
-        let dialect = Box::new(Blocks::new(self.config.key.clone()));
-        Ok(Step::open(post, opening, dialect).await?.into_stream())
     }
 }
 

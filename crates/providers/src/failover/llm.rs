@@ -64,10 +64,12 @@ impl Llm for FailoverLlm {
         Err(failed)
     }
 
+    /// Warms all: one that has to read its prompts first is of little use when it is suddenly asked.
     async fn warm(&self, request: LlmRequest) -> Result<(), LlmError> {
-        match self.ring.round().next() {
-            Some((_, llm)) => llm.warm(request).await,
-            None => Ok(()),
+        let mut warmed = Ok(());
+        for (_, llm) in self.ring.round() {
+            warmed = warmed.and(llm.warm(request.clone()).await);
         }
+        warmed
     }
 }

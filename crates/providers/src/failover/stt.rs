@@ -53,7 +53,15 @@ impl Transcribe for FailoverStt {
             return None;
         }
         let at = self.ring.front();
-        let state = State { engine: None, at, epoch: 0, worked: false, begun: 0, held: BTreeMap::new() };
+        let state = State {
+            engine: None,
+            resting: None,
+            at,
+            epoch: 0,
+            worked: false,
+            begun: 0,
+            held: BTreeMap::new(),
+        };
         let call = Arc::new(Call {
             ring: Arc::clone(&self.ring),
             state: Mutex::new(state),
@@ -89,8 +97,10 @@ impl std::fmt::Debug for Call {
 
 #[derive(Debug)]
 struct State {
-    /// `None`: all have failed.
+    /// `None`: all have failed, or it rests.
     engine: Option<Box<dyn Live>>,
+    /// Its connection ended while nobody spoke: who begins once somebody does.
+    resting: Option<usize>,
     /// Which it is.
     at: usize,
     /// Which beginning: what one says that was given up is not taken.
@@ -122,11 +132,19 @@ impl Call {
         }
         if let LiveEvent::Failed { error } = &event {
             tracing::warn!("{error}");
-            if let Some(next) = state.next(error, self.ring.engines.len()) {
-                state.begin(self, next);
-                return;
+            match state.next(error, self.ring.engines.len()) {
+                Some(next) if state.held.is_empty() => {
+                    // Nothing is lost: opening it again now would only have it closed again.
+                    state.engine = None;
+                    state.resting = Some(next);
+                    return;
+                }
+                Some(next) => {
+                    state.begin(self, next);
+                    return;
+                }
+                None => state.engine = None,
             }
-            state.engine = None;
         } else {
             state.worked = true;
             self.ring.works(state.at);
@@ -185,6 +203,10 @@ impl Live for Standby {
     fn push(&mut self, stretch: u32, pcm: &[f32]) {
         let mut state = self.call.state();
         state.held.entry(stretch).or_default().pcm.extend_from_slice(pcm);
+        if let Some(next) = state.resting.take() {
+            state.begin(&self.call, next);
+            return;
+        }
         if let Some(engine) = state.engine.as_mut() {
             engine.push(stretch, pcm);
         }

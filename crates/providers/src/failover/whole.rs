@@ -13,21 +13,29 @@ const WAITING: usize = 64;
 #[derive(Debug)]
 pub(super) struct Whole {
     sound: BTreeMap<u32, Vec<f32>>,
-    work: Option<SyncSender<(u32, Vec<f32>)>>,
-    /// Ends what is under way when nobody listens any more.
+    work: Option<SyncSender<Job>>,
+    /// The latest job: a newer one of the same stretch has more of the sound, and makes it needless.
+    latest: Option<(u32, Cancel)>,
+}
+
+#[derive(Debug)]
+struct Job {
+    stretch: u32,
+    pcm: Vec<f32>,
     cancel: Cancel,
 }
 
 impl Whole {
     pub(super) fn begin(engine: Arc<dyn Transcribe>, mut heard: OnHeard) -> Self {
-        let (work, wanted) = sync_channel::<(u32, Vec<f32>)>(WAITING);
-        let cancel = Cancel::new();
-        let cancelled = cancel.clone();
+        let (work, wanted) = sync_channel::<Job>(WAITING);
         let recognise = move || {
-            while let Ok((stretch, pcm)) = wanted.recv() {
-                match engine.transcribe(&pcm, false, &cancelled) {
+            while let Ok(Job { stretch, pcm, cancel }) = wanted.recv() {
+                if cancel.is_cancelled() {
+                    continue;
+                }
+                match engine.transcribe(&pcm, false, &cancel) {
                     Ok(found) => heard(LiveEvent::Final { stretch, upto: pcm.len(), found }),
-                    Err(SttError::Cancelled) => return,
+                    Err(SttError::Cancelled) => {}
                     Err(error) => {
                         heard(LiveEvent::Failed { error });
                         return;
@@ -39,7 +47,7 @@ impl Whole {
         if let Err(error) = &started {
             tracing::error!("cannot start the recognition thread: {error}");
         }
-        Self { sound: BTreeMap::new(), work: started.is_ok().then_some(work), cancel }
+        Self { sound: BTreeMap::new(), work: started.is_ok().then_some(work), latest: None }
     }
 }
 
@@ -50,7 +58,12 @@ impl Live for Whole {
 
     fn flush(&mut self, stretch: u32) {
         let (Some(work), Some(pcm)) = (&self.work, self.sound.get(&stretch)) else { return };
-        if work.try_send((stretch, pcm.clone())).is_err() {
+        if let Some((_, cancel)) = self.latest.as_ref().filter(|(before, _)| *before == stretch) {
+            cancel.cancel();
+        }
+        let cancel = Cancel::new();
+        self.latest = Some((stretch, cancel.clone()));
+        if work.try_send(Job { stretch, pcm: pcm.clone(), cancel }).is_err() {
             // It is behind by more flushes than a call has, or has failed and said so.
             self.work = None;
         }
@@ -58,11 +71,17 @@ impl Live for Whole {
 
     fn forget(&mut self, stretch: u32) {
         self.sound.remove(&stretch);
+        if let Some((_, cancel)) = self.latest.take_if(|(before, _)| *before == stretch) {
+            cancel.cancel();
+        }
     }
 }
 
+/// Nobody listens any more: what is under way ends.
 impl Drop for Whole {
     fn drop(&mut self) {
-        self.cancel.cancel();
+        if let Some((_, cancel)) = &self.latest {
+            cancel.cancel();
+        }
     }
 }

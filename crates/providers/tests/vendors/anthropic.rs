@@ -164,6 +164,33 @@ async fn refusals_keep_their_kind_and_never_show_the_key() {
 }
 
 #[tokio::test]
+async fn a_model_that_wants_no_temperature_is_asked_without() {
+    let body =
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"temperature: not supported"}}"#;
+    let mut acts = response("400 Bad Request", "application/json", "", body);
+    for _ in 0..2 {
+        acts.push(Act::NextRequest);
+        acts.extend(stream_in_pieces(&whole(), 4096));
+    }
+    let server = Server::start(acts).await;
+    let client = client(&server.base_url);
+    let check = || LlmRequest { one_of: vec!["yes".into(), "no".into()], ..request() };
+    for _ in 0..2 {
+        let events: Vec<_> = client.stream(check()).await.unwrap().collect().await;
+        assert_eq!(events.last(), Some(&Ok(LlmEvent::Done)));
+    }
+    let sent: Vec<bool> = server.requests().iter().map(|request| request.contains("temperature")).collect();
+    assert_eq!(sent, [true, false, false]);
+
+    let refusal = || response("400 Bad Request", "application/json", "", body);
+    let twice = [refusal(), vec![Act::NextRequest], refusal()].concat();
+    let server = Server::start(twice).await;
+    let events = ask(&server, check()).await;
+    assert!(matches!(&events[..], [Err(LlmError::Refused { status: 400, .. })]), "{events:?}");
+    assert_eq!(server.requests().len(), 2, "and no third time");
+}
+
+#[tokio::test]
 async fn rubbish_is_called_rubbish_without_showing_the_key() {
     let orphan = input(3, "{}");
     for body in ["data: <html> sk-secret-7\n\n", "data: [1]\n\n", orphan.as_str(), ""] {

@@ -100,6 +100,8 @@ pub(crate) enum Trouble {
     Cut,
     /// Answers the first flush, and is cut off at the second.
     CutLater,
+    /// Answers the first flush, then closes in good order.
+    EndsAnswered,
     /// Half a JSON message.
     Half,
     /// A text message that is no UTF-8.
@@ -118,6 +120,8 @@ pub(crate) struct Seen {
     pub(crate) upgrades: Vec<(String, Vec<(String, String)>)>,
     pub(crate) texts: Vec<String>,
     pub(crate) heard: Vec<String>,
+    /// Connections that the server has ended after an answer.
+    pub(crate) ended: u32,
 }
 
 /// A running server.
@@ -284,6 +288,10 @@ async fn serve(connection: TcpStream, tongue: Tongue, trouble: Trouble, seen: Ar
                 if !reply(&mut socket, (tongue, trouble), answer, &mut kept).await {
                     return;
                 }
+                if trouble == Trouble::EndsAnswered {
+                    let _ = socket.close(None).await;
+                    seen.lock().unwrap().ended += 1;
+                }
                 continue;
             }
             Want::Nothing => continue,
@@ -351,7 +359,7 @@ async fn reply(
             };
             return send_all(socket, vec![strange]).await;
         }
-        Trouble::None | Trouble::Refused(_) => {}
+        Trouble::None | Trouble::EndsAnswered | Trouble::Refused(_) => {}
     }
     send_all(socket, answer).await
 }

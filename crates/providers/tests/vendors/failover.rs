@@ -8,7 +8,7 @@ use futures::StreamExt;
 use sayback_providers::anthropic::{Anthropic, AnthropicConfig};
 use sayback_providers::failover::{FailoverLlm, FailoverStt, FailoverTts};
 use sayback_providers::openai::{OpenAi, OpenAiConfig};
-use sayback_runtime::llm::{Llm, LlmError, LlmEvent, LlmMessage, LlmRequest};
+use sayback_runtime::llm::{Llm, LlmError, LlmEvent, LlmMessage, LlmRequest, LlmStream};
 use sayback_runtime::stt::{Cancel, LiveEvent, SttError, Transcribe, Transcription};
 use sayback_runtime::tts::{Synthesize, TtsError};
 
@@ -84,6 +84,68 @@ async fn a_connection_that_ends_after_minutes_is_opened_again() {
         assert_eq!(call.words().await.2, "cancel Zoë", "{tongue:?}");
         assert_eq!(ears.seen().upgrades.len(), 2, "{tongue:?}");
     }
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_while_nobody_speaks_is_opened_when_somebody_does() {
+    for tongue in [Tongue::Deepgram, Tongue::Soniox, Tongue::Realtime] {
+        let ears = Ears::start_troubled(tongue, vec![Trouble::EndsAnswered, Trouble::None]).await;
+        let spare = Ears::start(Tongue::Deepgram, Trouble::None).await;
+        let both = FailoverStt::new(
+            engine(tongue, service(&ears.base_url)),
+            vec![engine(Tongue::Deepgram, service(&spare.base_url))],
+        );
+        let mut call = Call::begin(&both);
+        call.say(1, &spoken(&["yes"]));
+        call.live.flush(1);
+        assert_eq!(call.words().await.2, "yes", "{tongue:?}");
+        call.live.forget(1);
+        let closed = async {
+            while ears.seen().ended == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(AMPLE, closed).await.expect("the server ends it");
+        for (stretch, word) in [(2, "cancel"), (3, "no")] {
+            call.say(stretch, &spoken(&[word]));
+            call.live.flush(stretch);
+            assert_eq!(call.words().await.2, word, "{tongue:?}");
+            call.live.forget(stretch);
+        }
+        assert_eq!((ears.seen().upgrades.len(), spare.seen().upgrades.len()), (2, 0), "{tongue:?}");
+    }
+}
+
+/// A recogniser that is slow, until it is told that its result is not wanted any more.
+#[derive(Debug)]
+struct Slow;
+
+impl Transcribe for Slow {
+    fn name(&self) -> String {
+        "slow".to_owned()
+    }
+
+    fn transcribe(&self, pcm: &[f32], _: bool, cancel: &Cancel) -> Result<Transcription, SttError> {
+        if pcm.len() > 2_000 {
+            return Ok(Transcription { text: "all of it".to_owned(), ..Transcription::default() });
+        }
+        while !cancel.is_cancelled() {
+            std::thread::yield_now();
+        }
+        Err(SttError::Cancelled)
+    }
+}
+
+#[tokio::test]
+async fn a_newer_flush_makes_the_one_before_it_needless() {
+    let bad = Ears::start(Tongue::Deepgram, Trouble::Refused(500)).await;
+    let both = FailoverStt::new(engine(Tongue::Deepgram, service(&bad.base_url)), vec![Arc::new(Slow)]);
+    let mut call = Call::begin(&both);
+    call.say(1, &[0.1; 1_000]);
+    call.live.flush(1);
+    call.say(1, &[0.1; 2_000]);
+    call.live.flush(1);
+    assert_eq!(call.words().await, (1, 3_000, "all of it".to_owned()));
 }
 
 #[tokio::test]
@@ -259,6 +321,36 @@ async fn when_all_models_fail_the_last_ones_words_are_told() {
     let events = ask(&both).await;
     assert!(matches!(&events[..], [Err(LlmError::Refused { status: 529, .. })]), "{events:?}");
     assert_eq!(worse.requests().len(), 1);
+}
+
+/// A model that counts how often it was warmed.
+#[derive(Debug, Default)]
+struct Cold(std::sync::atomic::AtomicUsize);
+
+#[async_trait::async_trait]
+impl Llm for Cold {
+    fn name(&self) -> String {
+        "cold".to_owned()
+    }
+
+    async fn stream(&self, _: LlmRequest) -> Result<LlmStream, LlmError> {
+        Err(LlmError::BrokeOff("cold".to_owned()))
+    }
+
+    async fn warm(&self, _: LlmRequest) -> Result<(), LlmError> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Err(LlmError::BrokeOff("cold".to_owned()))
+    }
+}
+
+#[tokio::test]
+async fn all_models_are_warmed_even_if_the_first_one_fails_to() {
+    let (one, two) = (Arc::new(Cold::default()), Arc::new(Cold::default()));
+    let both =
+        FailoverLlm::new(Arc::clone(&one) as Arc<dyn Llm>, vec![Arc::clone(&two) as Arc<dyn Llm>], AMPLE);
+    assert!(both.warm(LlmRequest::default()).await.is_err());
+    let count = |cold: &Cold| cold.0.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!((count(&one), count(&two)), (1, 1));
 }
 
 /// A check has little time: the second model must have some of it.
