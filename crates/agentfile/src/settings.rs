@@ -23,6 +23,18 @@ pub enum LlmProvider {
     Scripted,
 }
 
+impl LlmProvider {
+    /// Its name in agent files and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Local => "local",
+            Self::Scripted => "scripted",
+        }
+    }
+}
+
 /// The language model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LlmSettings {

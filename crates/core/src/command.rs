@@ -1,5 +1,6 @@
 //! What the core wants done: the closed set of wishes it hands to whoever drives it.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::time::Duration;
 
@@ -77,7 +78,7 @@ pub enum Command {
     /// Ask whether these words answer this question.
     Check(CheckRequest),
     /// Keep this record.
-    Record(EvidenceRecord),
+    Record(Box<EvidenceRecord>),
     /// Hang up.
     EndCall {
         /// Why.

@@ -37,5 +37,6 @@ pub use evidence::{EvidenceRecord, HeardEvidence, SegmentEvidence};
 pub use ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
 pub use policy::{Adjacency, AfterHangup, ConfirmPolicy, NearEnd, Policy, QuestionBargeIn, TurnPolicy};
 pub use segment::SegmenterSettings;
+pub use sentence::is_abbreviation;
 pub use session::{Session, Timer};
 pub use time::{Interval, LoopDelay, Time};

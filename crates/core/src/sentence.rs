@@ -70,7 +70,8 @@ fn boundary(text: &str) -> Option<(usize, usize)> {
     None
 }
 
-fn is_abbreviation(before: &str) -> bool {
+/// Whether a full stop behind this text belongs to an abbreviation, and ends no sentence.
+pub fn is_abbreviation(before: &str) -> bool {
     let word = before.rsplit([' ', '\n', '(', '"']).next().unwrap_or("");
     let lower = word.to_lowercase();
     let single = word.chars().count() == 1 && word.chars().all(char::is_alphabetic);

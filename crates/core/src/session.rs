@@ -21,6 +21,7 @@ use crate::time::Time;
 
 mod answer;
 mod ask;
+mod evidence;
 mod gate;
 mod hear;
 mod leaving;

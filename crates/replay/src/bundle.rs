@@ -5,13 +5,21 @@
 
 use std::path::{Path, PathBuf};
 
+use sayback_core::{Command, Policy, Session, Time};
 use sayback_media::{Clip, pcm};
-use sayback_runtime::record::{CallSheet, FORMAT, JOURNAL, SHEET, SOUND};
+use sayback_runtime::events::event_line;
+use sayback_runtime::record::{CallSheet, EVENTS, FORMAT, JOURNAL, Recorder, SHEET, SOUND};
 use serde_json::Value;
 
+use crate::run::CallRun;
+
 mod recompute;
+mod retell;
+mod verify;
 
 pub use recompute::{Divergence, Recomputed, recompute};
+pub use retell::as_scenario;
+pub use verify::{Finding, Verified, verify};
 
 /// Largest journal that is read, in bytes: days of a call.
 const LARGEST_JOURNAL: u64 = 2 << 30;
@@ -33,6 +41,9 @@ pub enum BundleError {
     /// There is no `call.json`.
     #[error("{}: this folder is no recorded call: it has no call.json\n  hint: record one with: sayback chat AGENT --record {}", .0.display(), .0.display())]
     NotOne(PathBuf),
+    /// It was recorded before evidence was kept in a chain.
+    #[error("{}: this recording is of format 1, which has no chain of evidence\n  hint: sayback replay still decides it again", .0.display())]
+    NoChain(PathBuf),
     /// A file of it cannot be read.
     #[error("{}: cannot be read: {source}\n  hint: check the path and its permissions", path.display())]
     Unreadable {
@@ -109,6 +120,17 @@ impl Bundle {
         Ok((side(&clip, 0), side(&clip, 1)))
     }
 
+    /// The event log for people: as decided now, or, where details were taken out, as it was written. The journal of such a
+    /// call has no whole sentences of the model's.
+    pub fn shown_events(&self, again: &Recomputed) -> Vec<Value> {
+        let written =
+            std::fs::read_to_string(self.path(EVENTS)).ok().filter(|_| !self.sheet.redacted.is_empty());
+        match written {
+            Some(text) => text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+            None => again.events.clone(),
+        }
+    }
+
     /// The bytes of its sound as they are.
     ///
     /// # Errors
@@ -146,5 +168,39 @@ fn read_sheet(path: &Path) -> Result<CallSheet, BundleError> {
         }
         Some(1..) => serde_json::from_value(value).map_err(|error| broken(1, error.to_string())),
         Some(0) | None => Err(broken(1, "it has no `format`".to_owned())),
+    }
+}
+
+/// Writes a call that was run on a virtual clock as a recording: the same events at the same times, decided once more.
+/// `sound` is called before each event with its time, so that the recorder gets the sound up to it.
+pub fn write_run(run: &CallRun, policy: &Policy, recorder: &Recorder, mut sound: impl FnMut(Time)) {
+    let mut session = Session::new(policy.clone());
+    let mut observer = recorder.observer();
+    for (at, event) in &run.journal {
+        sound(*at);
+        observer.on_input(*at, event);
+        session.handle(*at, event.clone());
+        while let Some(output) = session.poll_output() {
+            observer.on_output(&output);
+            match &output.command {
+                Command::Report(report) => observer.on_event(&event_line(output.at, report)),
+                Command::Record(record) => observer.on_record(record),
+                Command::OpenSegment { .. }
+                | Command::CloseSegment { .. }
+                | Command::JudgeEnd { .. }
+                | Command::Speak(_)
+                | Command::Pause
+                | Command::Resume
+                | Command::Clear
+                | Command::Generate { .. }
+                | Command::CancelGeneration { .. }
+                | Command::Prepare { .. }
+                | Command::RunPlain(_)
+                | Command::RunConfirmed(_)
+                | Command::Check(_)
+                | Command::EndCall { .. }
+                | Command::Transfer { .. } => {}
+            }
+        }
     }
 }

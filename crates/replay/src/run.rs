@@ -257,7 +257,7 @@ impl<'a> VirtualCall<'a> {
                 self.run_tool(call, &name, || engines.wait(run_confirmed(&engines.agent, yes, context)));
             }
             Command::Check(request) => self.check(&request),
-            Command::Record(record) => self.run.records.push(record),
+            Command::Record(record) => self.run.records.push(*record),
             Command::EndCall { .. } => {}
             Command::Transfer { call, .. } => {
                 let outcome = sayback_core::ToolOutcome::Done { message: "Transferred.".to_owned() };

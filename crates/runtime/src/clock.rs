@@ -46,8 +46,12 @@ pub fn unix_seconds() -> u64 {
 
 /// Now in UTC, as `2026-11-30T13:00:00Z`.
 pub fn stamp() -> String {
-    let now = unix_seconds();
-    let (day, second) = (i64::try_from(now / 86_400).unwrap_or(0), now % 86_400);
+    stamp_of(unix_seconds())
+}
+
+/// Seconds since 1970 in UTC, as `2026-11-30T13:00:00Z`.
+pub fn stamp_of(seconds: u64) -> String {
+    let (day, second) = (i64::try_from(seconds / 86_400).unwrap_or(0), seconds % 86_400);
     format!("{}T{:02}:{:02}:{:02}Z", date(day), second / 3_600, second / 60 % 60, second % 60)
 }
 

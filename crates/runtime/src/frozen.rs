@@ -53,7 +53,11 @@ pub fn canonical(value: &Value) -> Result<Frozen, FreezeError> {
 
 /// `sha256:` and 64 hexadecimal digits.
 pub fn sha256(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
+    hex(&Sha256::digest(bytes))
+}
+
+/// A digest in that form.
+pub(crate) fn hex(digest: &[u8]) -> String {
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }

@@ -16,6 +16,7 @@ pub mod llm;
 pub mod prepare;
 pub mod prompt;
 pub mod record;
+pub mod redact;
 pub mod stt;
 pub mod switchboard;
 pub mod tts;

@@ -166,7 +166,8 @@ pub fn check_answer(request: &CheckRequest, text: &str) -> CheckAnswer {
     }
 }
 
-fn vetoed(request: &CheckRequest) -> Option<String> {
+/// The veto that lowers a yes to this request, if one does.
+pub fn vetoed(request: &CheckRequest) -> Option<String> {
     let reply = Reply {
         language: &request.language,
         question: &request.question,

@@ -6,22 +6,31 @@
 //!
 //! It may not decide anything, nor change what it is told.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sayback_core::{Command, Event, EvidenceRecord, Output, Time};
 use serde::Serialize;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::driver::Observer;
+use crate::frozen::{hex, sha256};
+use crate::redact::Redactor;
 
+mod chain;
+mod shadow;
 mod sheet;
 mod tracks;
 
-pub use sheet::{AgentSheet, CallSheet, FORMAT, SoundSheet};
-use tracks::Tracks;
+pub use chain::{CHAIN, canonical_text, config_hash, facts, line_hash, prompt_hash};
+use chain::{Chain, Sounds};
+use shadow::Shadow;
+pub use sheet::{AgentSheet, CallSheet, EngineSheet, FORMAT, SoundSheet};
+use tracks::{Side, Tracks};
 
 /// The file that makes a folder a recording: which call it is, and how it was run.
 pub const SHEET: &str = "call.json";
@@ -29,7 +38,7 @@ pub const SHEET: &str = "call.json";
 pub const JOURNAL: &str = "journal.jsonl";
 /// The event log.
 pub const EVENTS: &str = "events.jsonl";
-/// A record per decision.
+/// A line per decision, chained by hashes, and the seal.
 pub const EVIDENCE: &str = "evidence.jsonl";
 /// Caller left, agent right, on the call clock.
 pub const SOUND: &str = "call.flac";
@@ -51,7 +60,7 @@ pub enum RecordError {
         source: std::io::Error,
     },
     /// The disk is full, or the file can no longer be written for another reason.
-    #[error("{}: the recording ends here: {reason}\n  hint: is the disk full?", path.display())]
+    #[error("{}: the recording ends here: {reason}\n  hint: is the disk full? what was written can still be read", path.display())]
     Broken {
         /// The file.
         path: PathBuf,
@@ -70,6 +79,9 @@ struct State {
     journal: Lines,
     events: Lines,
     evidence: Lines,
+    chain: Chain,
+    /// Where details are not kept: what is written in place of the real.
+    shadow: Option<Shadow>,
     sound: Option<Tracks>,
     /// Why it has stopped.
     broken: Option<(PathBuf, String)>,
@@ -133,11 +145,30 @@ impl Recorder {
     /// # Errors
     /// If there is a recording in it already, or it cannot be written to.
     pub fn create(folder: &Path, sheet: &CallSheet) -> Result<Self, RecordError> {
+        Self::create_redacted(folder, sheet, None)
+    }
+
+    /// The same without the details that `redactor` takes out.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_redacted(
+        folder: &Path,
+        sheet: &CallSheet,
+        redactor: Option<Redactor>,
+    ) -> Result<Self, RecordError> {
+        let mut sheet = sheet.clone();
+        let kinds = redactor.as_ref().map(|r| r.kinds().iter().map(|kind| kind.name().to_owned()).collect());
+        sheet.redacted = kinds.unwrap_or_default();
+        let sheet = &sheet;
         std::fs::create_dir_all(folder)
             .map_err(|source| RecordError::Unusable { path: folder.to_owned(), source })?;
         let mut first = Lines::create(folder, SHEET)?;
         let text = serde_json::to_string_pretty(sheet).unwrap_or_default();
+        let (chain, opening) = Chain::open(sheet, &sha256(format!("{text}\n").as_bytes()));
         first.write(text).map_err(broken)?;
+        let mut evidence = Lines::create(folder, EVIDENCE)?;
+        evidence.write(opening).map_err(broken)?;
         let sound = match sheet.sound {
             Some(_) => Some(Tracks::create(folder.join(SOUND))?),
             None => None,
@@ -146,7 +177,9 @@ impl Recorder {
             folder: folder.to_owned(),
             journal: Lines::create(folder, JOURNAL)?,
             events: Lines::create(folder, EVENTS)?,
-            evidence: Lines::create(folder, EVIDENCE)?,
+            evidence,
+            chain,
+            shadow: redactor.map(|redactor| Shadow::new(&sheet.policy, redactor)),
             sound,
             broken: None,
             finished: false,
@@ -178,11 +211,12 @@ impl Recorder {
         self.write(|state| state.sound.take().map_or(Ok(()), Tracks::finish));
     }
 
-    /// Ends the recording. `page` is the call as a page, if there is to be one.
+    /// Ends the recording and seals it. `page` is the call as a page, if there is to be one. Gives the seal's hash: kept
+    /// elsewhere, it shows whether the recording is still the same.
     ///
     /// # Errors
     /// If any of it could not be written.
-    pub fn finish(&self, page: Option<&str>) -> Result<(), RecordError> {
+    pub fn finish(&self, page: Option<&str>) -> Result<String, RecordError> {
         self.end_sound();
         if let Some(page) = page {
             self.write(|state| {
@@ -190,9 +224,13 @@ impl Recorder {
                 std::fs::write(&path, page).map_err(|error| (path, error.to_string()))
             });
         }
+        self.write(State::seal);
         let mut state = self.state();
         state.finished = true;
-        state.broken.clone().map_or(Ok(()), |found| Err(broken(found)))
+        match &state.broken {
+            Some(found) => Err(broken(found.clone())),
+            None => Ok(state.chain.head().to_owned()),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -212,6 +250,52 @@ impl Recorder {
     }
 }
 
+impl State {
+    fn seal(&mut self) -> Result<(), (PathBuf, String)> {
+        let mut files = BTreeMap::new();
+        for name in [SHEET, JOURNAL, EVENTS, SOUND, PAGE] {
+            let path = self.folder.join(name);
+            if path.exists() {
+                let digest = file_hash(&path).map_err(|error| (path, error.to_string()))?;
+                files.insert(name.to_owned(), digest);
+            }
+        }
+        let line = self.chain.seal(&files);
+        self.evidence.write(line)
+    }
+
+    fn record(&mut self, record: &EvidenceRecord) -> Result<(), (PathBuf, String)> {
+        let mut sounds = Sounds::default();
+        if let Some(tracks) = &self.sound {
+            let until = record.heard.map_or(record.decided_at, |heard| heard.ended);
+            sounds.question = record.began.map(|began| tracks.stretch(Side::Agent, began, until));
+            let answer = record.segments.iter().filter(|s| record.answer_segments.contains(&s.segment));
+            let from = answer.clone().map(|s| s.onset.earliest).min();
+            let to = answer.map(|s| s.offset.unwrap_or(record.decided_at)).max();
+            sounds.answer = from.zip(to).map(|(from, to)| tracks.stretch(Side::Caller, from, to));
+        }
+        let line = self.chain.decision(record, &sounds);
+        self.evidence.write(line)
+    }
+}
+
+/// SHA-256 of a file.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn file_hash(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut digest = Sha256::new();
+    let mut block = vec![0; 64 * 1024];
+    loop {
+        let read = file.read(&mut block)?;
+        if read == 0 {
+            return Ok(hex(&digest.finalize()));
+        }
+        digest.update(&block[..read]);
+    }
+}
+
 fn broken((path, reason): (PathBuf, String)) -> RecordError {
     RecordError::Broken { path, reason }
 }
@@ -222,18 +306,40 @@ fn json(value: &impl Serialize) -> String {
 
 impl Observer for Recorder {
     fn on_input(&mut self, at: Time, event: &Event) {
-        self.write(|state| state.journal.write(json(&Input { t_us: at, r#in: event })));
+        self.write(|state| {
+            let told = state.shadow.as_mut().map(|shadow| shadow.take(at, event));
+            let event = told.as_ref().unwrap_or(event);
+            state.chain.on_input(at, event);
+            state.journal.write(json(&Input { t_us: at, r#in: event }))
+        });
     }
 
     fn on_output(&mut self, output: &Output) {
-        self.write(|state| state.journal.write(journal_line(output)));
+        self.write(|state| {
+            let Some(shadow) = &mut state.shadow else {
+                state.chain.on_output(output);
+                return state.journal.write(journal_line(output));
+            };
+            let Some(own) = shadow.answer(output) else {
+                let reason = "without the personal details the call takes another course".to_owned();
+                return Err((state.journal.path.clone(), reason));
+            };
+            state.chain.on_output(&own);
+            state.journal.write(journal_line(&own))
+        });
     }
 
     fn on_event(&mut self, line: &Value) {
-        self.write(|state| state.events.write(line.to_string()));
+        self.write(|state| {
+            let told = state.shadow.as_ref().map(|shadow| shadow.redactor().line(line));
+            state.events.write(told.as_ref().unwrap_or(line).to_string())
+        });
     }
 
     fn on_record(&mut self, record: &EvidenceRecord) {
-        self.write(|state| state.evidence.write(json(record)));
+        self.write(|state| {
+            let told = state.shadow.as_mut().and_then(Shadow::record);
+            state.record(told.as_ref().unwrap_or(record))
+        });
     }
 }

@@ -14,3 +14,4 @@ mod stored;
 pub(crate) mod sweep;
 #[cfg(feature = "mic")]
 pub(crate) mod talk;
+pub(crate) mod verify;

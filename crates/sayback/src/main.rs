@@ -42,6 +42,8 @@ enum Command {
     Replay(commands::replay::Args),
     /// Moves the caller's answer across the end of the question, and says where the decision flips
     Sweep(commands::sweep::Args),
+    /// Checks the evidence of recorded calls, and decides them again
+    Verify(commands::verify::Args),
     /// Checks an agent file and lints its questions
     Check(commands::check::Args),
     /// Runs conformance cases
@@ -93,6 +95,7 @@ fn run(command: Command) -> Result<u8, Stop> {
         Command::Conversations(args) => commands::conversations::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),
+        Command::Verify(args) => commands::verify::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Models(args) => commands::models::run(&args),

@@ -22,13 +22,18 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A folder with the clinic's agent on a scripted model.
+/// What the clinic's file says of personal details.
+const REDACT: &str = "redact = [\"phone\", \"email\"]";
+
+/// A folder with the clinic's agent on a scripted model, and nothing redacted.
 fn clinic() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(root().join("configs/clinic.toml")).unwrap();
     let agent = text.replace("provider = \"local\"", "provider = \"scripted\"");
     assert_ne!(agent, text);
-    std::fs::write(folder.path().join("agent.toml"), agent).unwrap();
+    let open = agent.replace(REDACT, "redact = []");
+    assert_ne!(open, agent);
+    std::fs::write(folder.path().join("agent.toml"), open).unwrap();
     let steps = [
         r#"{"say":"Let me see.","call":{"tool":"book_appointment","input":{"start":"2026-12-03T15:00","email":"anna@example.com"}}}"#,
         r#"{"verdict":"yes"}"#,
@@ -178,6 +183,102 @@ fn a_program_that_is_killed_leaves_a_recording_that_can_be_read() {
     assert!(output.status.success(), "{}", said(&output));
     let again = std::fs::read_to_string(folder.path().join("again.jsonl")).unwrap();
     assert!(again.contains("question.held"), "{again}");
+}
+
+fn verify(folder: &Path, arguments: &[&str]) -> Output {
+    sayback(folder).arg("verify").args(arguments).output().unwrap()
+}
+
+#[test]
+fn a_recorded_chat_is_verified_and_one_changed_blank_is_named() {
+    let folder = booked();
+    let output = verify(folder.path(), &["recording"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("recording: sealed sha256:"), "{}", said(&output));
+    assert!(said(&output).contains("executed on \"yes please\""), "{}", said(&output));
+    edit(&folder.path().join("recording/call.json"), |text| {
+        text.replacen("\n  \"seed\"", "\n   \"seed\"", 1)
+    });
+    let output = verify(folder.path(), &["recording"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("FAULT call.json: it was changed"), "{}", said(&output));
+}
+
+#[test]
+fn a_declined_action_leaves_the_words_that_declined_it() {
+    let folder = clinic();
+    edit(&folder.path().join("script.jsonl"), |text| text.replacen("\"yes\"", "\"no\"", 1));
+    let lines = LINES.replace("yes please", "no, leave it");
+    let output = typed(chat(folder.path(), &["--record", "recording"]), &lines);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = verify(folder.path(), &["recording"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("book_appointment: declined on \"no, leave it\""), "{}", said(&output));
+}
+
+#[test]
+fn a_recording_that_was_not_finished_says_unsealed() {
+    let folder = booked();
+    edit(&folder.path().join("recording/evidence.jsonl"), |text| {
+        let kept = text.lines().filter(|line| !line.contains("\"seal\""));
+        kept.map(|line| format!("{line}\n")).collect()
+    });
+    let output = verify(folder.path(), &["recording"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("unsealed: the recording was not finished"), "{}", said(&output));
+    assert!(said(&output).ends_with("1 verified, 1 faults\n"), "{}", said(&output));
+}
+
+#[test]
+fn no_personal_detail_is_kept_and_the_recording_is_still_in_order() {
+    let folder = clinic();
+    edit(&folder.path().join("agent.toml"), |text| text.replacen("redact = []", REDACT, 1));
+    let lines = LINES.replace("three,", "three, my number is 415 555 2671,");
+    let more = ["--record", "recording", "--events", "events.jsonl"];
+    let output = typed(chat(folder.path(), &more), &lines);
+    assert!(said(&output).contains("It is booked"), "{}", said(&output));
+    let recording = folder.path().join("recording");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&recording).unwrap().map(|e| e.unwrap().path()).collect();
+    files.push(folder.path().join("events.jsonl"));
+    assert!(files.len() >= 6);
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for detail in ["anna", "example.com", "example dot com", "555 2671", "415 555"] {
+            let found = text
+                .find(detail)
+                .map(|at| text[at.saturating_sub(60)..].chars().take(120).collect::<String>());
+            assert_eq!(found, None, "{detail} in {}", file.display());
+        }
+    }
+    let events = std::fs::read_to_string(recording.join("events.jsonl")).unwrap();
+    assert!(
+        events.contains("[email:") && events.contains("[phone:") && events.contains("[question:"),
+        "{events}"
+    );
+    assert!(events.contains("2026-12-03T15:00") && events.contains("yes please"), "{events}");
+    for checked in [replay(folder.path(), &["recording"]), verify(folder.path(), &["recording"])] {
+        assert!(checked.status.success(), "{}", said(&checked));
+    }
+    let told = replay(folder.path(), &["recording", "--as-scenario", "told.call.toml"]);
+    assert!(told.status.success(), "{}", said(&told));
+}
+
+#[test]
+fn a_recorded_chat_becomes_a_scenario_that_passes_and_can_fail() {
+    let folder = booked();
+    let told = replay(folder.path(), &["recording", "--as-scenario", "told.call.toml", "--junit", "r.xml"]);
+    let path = folder.path().join("told.call.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(told.status.success(), "{}\n{text}", said(&told));
+    assert!(said(&told).contains("1 passed, 0 failed"), "{}", said(&told));
+    assert!(!text.contains("anna"), "{text}");
+    assert!(text.contains("after = \"question.heard + 500ms\"\nmessage = \"yes please\""), "{text}");
+    let again = replay(folder.path(), &["recording", "--as-scenario", "told.call.toml"]);
+    assert_eq!(again.status.code(), Some(2), "nothing is written over: {}", said(&again));
+    edit(&path, |text| text.replacen("outcome = \"executed\"", "outcome = \"failed\"", 1));
+    let failed = replay(folder.path(), &["told.call.toml"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", said(&failed));
+    assert!(said(&failed).contains("expected tool.finished with"), "{}", said(&failed));
 }
 
 #[cfg(target_os = "linux")]

@@ -114,6 +114,9 @@ fn decided_again(recording: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sayback"));
     let output = command.arg("replay").arg(recording).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let output = Command::new(env!("CARGO_BIN_EXE_sayback")).arg("verify").arg(recording).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && !said.contains(" 0 stretches of sound"), "{said}");
     let sound = read_audio(&recording.join("call.flac")).unwrap();
     assert_eq!((sound.rate, sound.channels.len()), (16_000, 2));
     assert!(sound.channels.iter().all(|side| pcm::peak(side) > 0.05), "both sides are heard");

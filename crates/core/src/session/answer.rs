@@ -199,6 +199,7 @@ impl Session {
 
     fn apply(&mut self, check: Check, answer: CheckAnswer) {
         self.report_checked(&check, &answer);
+        self.note_judged(&check, &answer);
         let Some(hold) = self.gate.heard() else { return };
         let stale = self.is_stale(hold);
         match answer {
@@ -374,6 +375,7 @@ impl Session {
                     hold.answer.digit = Some((digit, start)).filter(|_| digit == '1').or(hold.answer.digit);
                 }
                 if digit == '2' {
+                    self.note_refusing_key(start, horizon);
                     self.items.push(Item::Caller { text: digit.to_string() });
                     self.decline();
                 }

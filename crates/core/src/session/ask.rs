@@ -8,9 +8,8 @@ use core::time::Duration;
 use crate::command::{Command, DropReason, Report, UtteranceKind};
 use crate::confirmation::Confirmation;
 use crate::event::{CheckAnswer, EvidenceClass, Prepared, Refusal, ToolRef};
-use crate::evidence::{EvidenceRecord, HeardEvidence, SegmentEvidence};
+use crate::evidence::EvidenceRecord;
 use crate::ids::{CallId, GenerationId, HoldId, SegmentId};
-use crate::segment::Words;
 use crate::session::gate::{Answer, Asking, Hold, Misses, Rounds, Stage};
 use crate::session::leaving::nobody_answered;
 use crate::session::{Owner, Session};
@@ -44,6 +43,7 @@ impl Session {
             asking: Asking::default(),
             answer: Answer::default(),
             rounds: Rounds { braked, ..Rounds::default() },
+            judged: None,
             reverifying: false,
         };
         if self.gate.committing() {
@@ -113,6 +113,7 @@ impl Session {
         hold.rounds.asked = true;
         hold.rounds.wait_since = None;
         hold.answer = Answer::default();
+        hold.judged = None;
         hold.asking = Asking { held: (Duration::ZERO, held.then_some(now)), ..Asking::default() };
         if again {
             self.report(Report::QuestionRepeated { question: id, round });
@@ -255,7 +256,7 @@ impl Session {
         Self::end_line_hold(&mut hold.asking, self.now);
         self.report(Report::QuestionDropped { question: hold.id, reason });
         let record = self.record(&hold, outcome);
-        self.command(Command::Record(record));
+        self.command(Command::Record(alloc::boxed::Box::new(record)));
         if reason == DropReason::BargeIn {
             self.count_miss(&hold.tool.name, &hold.input.hash, true);
         }
@@ -272,31 +273,7 @@ impl Session {
     /// Records how the open hold stands.
     pub(crate) fn record_open(&mut self, outcome: &str) {
         if let Some(record) = self.gate.open().map(|hold| self.record(hold, outcome)) {
-            self.command(Command::Record(record));
-        }
-    }
-
-    fn record(&self, hold: &Hold, outcome: &str) -> EvidenceRecord {
-        let heard = hold.asking.began.zip(hold.asking.finish).map(|(began, (ended, delay, evidence))| {
-            HeardEvidence { began, ended, delay, horizon: ended + delay.at_most, evidence }
-        });
-        let answered = !hold.answer.segments.is_empty() || hold.answer.digit.is_some();
-        let onset = self.answer_onset(hold);
-        EvidenceRecord {
-            hold: hold.id,
-            tool: hold.tool.clone(),
-            input: hold.input.clone(),
-            question: hold.question.clone(),
-            language: hold.language.clone(),
-            heard,
-            segments: self.segments.iter().map(segment_evidence).collect(),
-            agent_speech_after: self.answered_after_speech(hold)
-                || (!answered && hold.asking.other_speech.is_some()),
-            answer: hold.answer.digit.map_or_else(|| self.words_of(hold), |(digit, _)| digit.to_string()),
-            answer_onset: heard.filter(|_| answered).map(|h| (onset, onset.diff_micros(h.horizon))),
-            check: hold.answer.check.as_ref().and_then(|check| check.answer.clone()),
-            outcome: outcome.to_string(),
-            decided_at: self.now,
+            self.command(Command::Record(alloc::boxed::Box::new(record)));
         }
     }
 
@@ -372,7 +349,7 @@ impl Session {
         if let Some(open) = self.gate.open_mut() {
             open.stage = Stage::Committing;
         }
-        self.command(Command::Record(record.clone()));
+        self.command(Command::Record(alloc::boxed::Box::new(record.clone())));
         self.gate.committed = Some(record);
         let limit = self.policy.turn.tool_limit;
         self.tools.start(hold.call.clone(), hold.tool.clone(), self.now + limit, Some(check.clone()));
@@ -396,7 +373,7 @@ impl Session {
         said.then(|| self.words_of(hold))
     }
 
-    fn words_of(&self, hold: &Hold) -> String {
+    pub(crate) fn words_of(&self, hold: &Hold) -> String {
         let ids = hold.answer.segments.iter();
         let texts: Vec<&str> = ids.filter_map(|id| self.segments.get(*id)).filter_map(|s| s.text()).collect();
         texts.join(" ")
@@ -408,7 +385,7 @@ impl Session {
             && let Some(record) = self.gate.committed.take()
         {
             let record = EvidenceRecord { outcome: outcome.to_string(), decided_at: self.now, ..record };
-            self.command(Command::Record(record));
+            self.command(Command::Record(alloc::boxed::Box::new(record)));
         }
         self.next_hold();
     }
@@ -421,15 +398,6 @@ impl Session {
 /// What the event log shows of an input. Frozen inputs are JSON by construction.
 pub(crate) fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or(serde_json::Value::Null)
-}
-
-fn segment_evidence(segment: &crate::segment::Segment) -> SegmentEvidence {
-    let words = match segment.words {
-        Words::Awaited | Words::Unknown => None,
-        Words::None => Some(false),
-        Words::Text(_) => Some(!segment.echo),
-    };
-    SegmentEvidence { segment: segment.id, onset: segment.onset, offset: segment.offset, words }
 }
 
 fn outcome_name(reason: DropReason) -> &'static str {

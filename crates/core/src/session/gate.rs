@@ -79,6 +79,19 @@ pub(crate) struct Answer {
     pub(crate) reported: bool,
 }
 
+/// An answer as it was judged last, since the question was last said.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Judged {
+    pub(crate) words: String,
+    pub(crate) segments: Vec<SegmentId>,
+    /// Onset, earliest, and its distance from the horizon in microseconds.
+    pub(crate) onset: Option<(Time, i64)>,
+    pub(crate) complete: Option<Time>,
+    /// What the check said; a key needs none.
+    pub(crate) check: Option<CheckAnswer>,
+    pub(crate) after_speech: bool,
+}
+
 /// A held call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Hold {
@@ -93,6 +106,7 @@ pub(crate) struct Hold {
     pub(crate) stage: Stage,
     pub(crate) asking: Asking,
     pub(crate) answer: Answer,
+    pub(crate) judged: Option<Judged>,
     pub(crate) rounds: Rounds,
     /// The definition changed; it is being built anew before the run.
     pub(crate) reverifying: bool,

@@ -139,6 +139,7 @@ pub(crate) fn reopened_hold(open: OpenQuestion) -> Hold {
         asking: Asking::default(),
         answer: Answer::default(),
         rounds: Rounds { asked: true, ..Rounds::default() },
+        judged: None,
         reverifying: false,
     }
 }

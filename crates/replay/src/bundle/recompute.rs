@@ -52,10 +52,10 @@ impl fmt::Display for Divergence {
 
 /// A line of the journal.
 #[derive(Debug, Deserialize)]
-struct Line {
-    t_us: Time,
-    r#in: Option<Event>,
-    out: Option<Value>,
+pub(super) struct Line {
+    pub(super) t_us: Time,
+    pub(super) r#in: Option<Event>,
+    pub(super) out: Option<Value>,
 }
 
 /// Hands a recorded call's inputs to a new session, and compares each command with the recorded one.
@@ -140,7 +140,7 @@ impl Work {
             self.pending.push_back(journal_line(&output));
             match output.command {
                 Command::Report(report) => self.done.events.push(event_line(output.at, &report)),
-                Command::Record(record) => self.done.records.push(record),
+                Command::Record(record) => self.done.records.push(*record),
                 Command::OpenSegment { .. }
                 | Command::CloseSegment { .. }
                 | Command::JudgeEnd { .. }
@@ -178,7 +178,7 @@ impl Work {
 }
 
 /// Whether all that `part` has is in `whole`, and the same.
-fn contains(whole: &Value, part: &Value) -> bool {
+pub(super) fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => part
             .iter()

@@ -63,7 +63,7 @@ impl Seen {
                 if let Some((onset, _)) = record.answer_onset {
                     self.onset_ms = Some(unshifted(onset).as_millis_f64());
                 }
-                self.records.push(record.clone());
+                self.records.push(EvidenceRecord::clone(record));
             }
             _ => {}
         }

@@ -26,6 +26,12 @@ pub struct CallSheet {
     pub seed: u64,
     /// The agent.
     pub agent: AgentSheet,
+    /// What answered, heard and spoke.
+    #[serde(default)]
+    pub engines: EngineSheet,
+    /// The kinds of personal details that are not in this recording; see [`crate::redact`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redacted: Vec<String>,
     /// The settings in force; with the journal, all that decisions depend on.
     pub policy: Policy,
     /// The sound, where it is kept: a chat has none.
@@ -42,6 +48,17 @@ pub struct AgentSheet {
     pub file: String,
     /// SHA-256 of the file and all that it names.
     pub hash: String,
+}
+
+/// Which engines a call had; empty where it had none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineSheet {
+    /// The language model.
+    pub model: String,
+    /// The recogniser.
+    pub stt: String,
+    /// The voice.
+    pub tts: String,
 }
 
 /// How the sound is kept.
@@ -72,6 +89,8 @@ impl CallSheet {
             start: stamp(),
             seed: 0,
             agent,
+            engines: EngineSheet::default(),
+            redacted: Vec::new(),
             policy,
             sound: None,
         }

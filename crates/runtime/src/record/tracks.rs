@@ -1,5 +1,6 @@
 //! The sound of a call as a file: caller left, agent right.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -8,7 +9,9 @@ use sayback_core::Time;
 use sayback_media::flac::{FlacError, FlacStream};
 use sayback_media::pcm;
 
+use super::chain::Stretch;
 use super::{RecordError, create};
+use crate::frozen::sha256;
 
 /// Samples per second.
 pub(super) const RATE: u32 = 16_000;
@@ -16,6 +19,10 @@ pub(super) const RATE: u32 = 16_000;
 const JITTER: u64 = RATE as u64 / 100;
 /// Silence is written in pieces of this many samples.
 const PIECE: u64 = RATE as u64;
+
+/// Samples of each side that are kept for the hashes of decisions: three minutes. Questions and answers are shorter, and
+/// decided soon.
+const KEPT: usize = 180 * RATE as usize;
 
 type Broken = (PathBuf, String);
 
@@ -27,6 +34,15 @@ pub(super) struct Tracks {
     stream: FlacStream,
     /// Samples of each side so far.
     written: u64,
+    /// The last of them.
+    recent: VecDeque<[i16; 2]>,
+}
+
+/// Whose sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Caller,
+    Agent,
 }
 
 impl Tracks {
@@ -36,12 +52,12 @@ impl Tracks {
         let stream = FlacStream::new(RATE, 2).map_err(|error| broken(error.to_string()))?;
         let header = stream.header().map_err(|error| broken(error.to_string()))?;
         file.write_all(&header).map_err(|error| broken(error.to_string()))?;
-        Ok(Self { path, file, stream, written: 0 })
+        Ok(Self { path, file, stream, written: 0, recent: VecDeque::new() })
     }
 
     /// Adds what sounded from `start` on, where it belongs on the call clock; what is missing is silence.
     pub(super) fn add(&mut self, start: Time, caller: &[f32], agent: &[f32]) -> Result<(), Broken> {
-        let start = start.as_micros().saturating_mul(u64::from(RATE)) / 1_000_000;
+        let start = number(start);
         if start > self.written + JITTER {
             self.silence(start - self.written)?;
         }
@@ -79,7 +95,35 @@ impl Tracks {
         let broken = |reason: String| (self.path.clone(), reason);
         let bytes = self.stream.push(interleaved).map_err(|error| broken(error.to_string()))?;
         self.file.write_all(&bytes).map_err(|error| broken(error.to_string()))?;
-        self.written += (interleaved.len() / 2) as u64;
+        let pairs = interleaved.as_chunks::<2>().0;
+        self.written += pairs.len() as u64;
+        self.recent.extend(pairs);
+        let surplus = self.recent.len().saturating_sub(KEPT);
+        self.recent.drain(..surplus);
         Ok(())
     }
+
+    /// What was recorded of one side between two times; cut at what has been recorded so far.
+    pub(super) fn stretch(&self, side: Side, from: Time, to: Time) -> Stretch {
+        let from = number(from).min(self.written);
+        let to = number(to).clamp(from, self.written);
+        let first = self.written - self.recent.len() as u64;
+        let hash = |from: u64, to: u64| {
+            let from = usize::try_from(from.checked_sub(first)?).ok()?;
+            let to = usize::try_from(to.checked_sub(first)?).ok()?;
+            let sample = |pair: &[i16; 2]| match side {
+                Side::Caller => pair[0],
+                Side::Agent => pair[1],
+            };
+            let bytes: Vec<u8> =
+                self.recent.range(from..to).flat_map(|pair| sample(pair).to_le_bytes()).collect();
+            Some(sha256(&bytes))
+        };
+        Stretch { from, to, sha256: hash(from, to) }
+    }
+}
+
+/// The number of the sample that sounds at a time.
+fn number(at: Time) -> u64 {
+    at.as_micros().saturating_mul(u64::from(RATE)) / 1_000_000
 }

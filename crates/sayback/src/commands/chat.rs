@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let waits = Waits::new()?;
     let store = super::stored::open(args.store.as_deref())?;
     let model = warmed_llm(&waits, &file, args.script.as_deref())?;
-    let mut observers = super::log::observers(args.events.as_deref())?;
+    let mut observers = super::log::observers(args.events.as_deref(), super::record::redactor(&file))?;
     let fresh = || format!("chat-{}-{}", unix_seconds(), std::process::id());
     let mut opened = Opened::new(&store, &file.agent.name, args.resume.as_deref(), fresh)?;
     let id = opened.id.clone();

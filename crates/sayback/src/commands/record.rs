@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use sayback_agentfile::AgentFile;
+use sayback_agentfile::{AgentFile, Redact};
 use sayback_replay::bundle::{Bundle, recompute};
 use sayback_replay::report::{CallPage, Recording, call_page};
-use sayback_runtime::record::{AgentSheet, CallSheet, RecordError, Recorder, SoundSheet};
+use sayback_runtime::record::{AgentSheet, CallSheet, EngineSheet, RecordError, Recorder, SoundSheet};
+use sayback_runtime::redact::{Detail, Redactor};
 
 use crate::exit::Stop;
 
@@ -35,8 +36,31 @@ pub(crate) fn begin(
         hash: file.hash.clone(),
     };
     let mut sheet = CallSheet::new(call, transport, agent, file.agent.policy.clone());
-    sheet.sound = (transport != "chat").then(SoundSheet::default);
-    Recorder::create(&folder, &sheet).map(Some).map_err(stop)
+    let sound = transport != "chat";
+    let voiced = |name: String| if sound { name } else { String::new() };
+    sheet.engines = EngineSheet {
+        model: format!("{}/{}", file.llm.provider.name(), file.llm.model),
+        stt: voiced(format!("whisper/{}", file.stt.model)),
+        tts: voiced(format!("piper/{}", file.tts.voice)),
+    };
+    sheet.sound = sound.then(SoundSheet::default);
+    Recorder::create_redacted(&folder, &sheet, redactor(file)).map(Some).map_err(stop)
+}
+
+/// What takes personal details out of what is kept of a call, if the agent wants that.
+pub(crate) fn redactor(file: &AgentFile) -> Option<Redactor> {
+    let kinds: Vec<Detail> = file
+        .privacy
+        .redact
+        .iter()
+        .map(|kind| match kind {
+            Redact::Phone => Detail::Phone,
+            Redact::Email => Detail::Email,
+            Redact::Card => Detail::Card,
+            Redact::Iban => Detail::Iban,
+        })
+        .collect();
+    Redactor::new(&kinds)
 }
 
 /// Where calls are kept that nobody named a folder for.
@@ -49,15 +73,15 @@ pub(crate) fn end(recorder: Option<&Recorder>) -> Result<(), Stop> {
     let Some(recorder) = recorder else { return Ok(()) };
     recorder.end_sound();
     let page = page(&recorder.folder());
-    recorder.finish(page.as_deref()).map_err(stop)?;
-    out!("Recorded in {}", recorder.folder().display());
+    let seal = recorder.finish(page.as_deref()).map_err(stop)?;
+    out!("Recorded in {}, sealed {seal}", recorder.folder().display());
     Ok(())
 }
 
 /// The call as a page. A recording without one is still a recording: what is wrong with it is for `replay` to say.
 fn page(folder: &Path) -> Option<String> {
     let bundle = Bundle::open(folder).ok()?;
-    let events = recompute(&bundle).ok()?.events;
+    let events = bundle.shown_events(&recompute(&bundle).ok()?);
     let (caller, agent) = bundle.sound().ok()?;
     let sound = bundle.sound_file().ok()?;
     Some(call_page(&CallPage {

@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// The agent's own language model answers, whatever the file scripts
     #[arg(long)]
     live_model: bool,
+    /// Writes a scenario which reproduces a recorded call's decisions, personal details replaced, and runs it
+    #[arg(long, value_name = "FILE")]
+    as_scenario: Option<PathBuf>,
     /// Scenarios at a time
     #[arg(long, default_value_t = 1)]
     jobs: usize,
@@ -87,7 +90,10 @@ struct Done {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
-    let files = find(&args.paths)?;
+    let files = match &args.as_scenario {
+        Some(file) => vec![recorded::tell(&find(&args.paths)?, file, args.agent.as_deref())?],
+        None => find(&args.paths)?,
+    };
     let shared = Shared::new()?;
     let done = run_all(&files, args, &shared);
     let status = report(args, &done)?;

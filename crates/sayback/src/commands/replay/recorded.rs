@@ -1,16 +1,64 @@
 //! Recorded calls, decided again.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use sayback_core::Time;
-use sayback_replay::bundle::{Bundle, BundleError, Divergence, Recomputed, recompute};
+use sayback_replay::bundle::{Bundle, BundleError, Divergence, Recomputed, as_scenario, recompute};
 use sayback_replay::report::{Outcome, RunResult};
 use sayback_replay::run::CallRun;
 use sayback_replay::scenario::{Failure, Fault};
 use sayback_runtime::record::JOURNAL;
 
 use super::Done;
+use crate::exit::{Stop, unwritable};
+
+/// Writes a recorded call as a scenario; gives the scenario's path, for it is run next.
+pub(super) fn tell(paths: &[PathBuf], file: &Path, agent: Option<&Path>) -> Result<PathBuf, Stop> {
+    let [folder] = paths else {
+        return Err(Stop::unusable(
+            "--as-scenario takes one recorded call\n  hint: name one folder with a call.json",
+        ));
+    };
+    if !file.to_string_lossy().ends_with(".call.toml") {
+        let hint = "name it *.call.toml, so that sayback replay finds it in its folder";
+        return Err(Stop::unusable(format!("{}: no name for a scenario\n  hint: {hint}", file.display())));
+    }
+    let bundle = Bundle::open(folder).map_err(Stop::unusable)?;
+    let agent = agent.map_or_else(|| PathBuf::from(&bundle.sheet.agent.file), Path::to_owned);
+    let text = std::fs::read_to_string(&agent).map_err(|error| {
+        let hint = "name the agent's file with --agent FILE";
+        Stop::unusable(format!(
+            "{}: the agent of this call cannot be read: {error}\n  hint: {hint}",
+            agent.display()
+        ))
+    })?;
+    let named = beside(file, &agent);
+    let told = as_scenario(&bundle, &named, &text).map_err(Stop::unusable)?;
+    // Somebody may have worked on it: a file that is there is not written over.
+    let mut out = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(file)
+        .map_err(|error| unwritable(file, &error))?;
+    out.write_all(told.as_bytes()).map_err(|error| unwritable(file, &error))?;
+    Ok(file.to_owned())
+}
+
+/// The agent's file as a scenario in that place names it.
+fn beside(scenario: &Path, agent: &Path) -> String {
+    let parent = scenario.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (Ok(from), Ok(to)) = (parent.canonicalize(), agent.canonicalize()) else {
+        return agent.to_string_lossy().into_owned();
+    };
+    let from: Vec<Component<'_>> = from.components().collect();
+    let to: Vec<Component<'_>> = to.components().collect();
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = from[shared..].iter().map(|_| "..".to_owned());
+    let down = to[shared..].iter().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<String>>().join("/")
+}
 
 /// Decides a recorded call again; `sound`: its sound is wanted too.
 pub(super) fn decide_again(folder: &Path, sound: bool) -> Done {
@@ -35,7 +83,7 @@ pub(super) fn decide_again(folder: &Path, sound: bool) -> Done {
         Ok((bundle, again, (caller, agent))) => {
             let outcome = outcome(&bundle, &again);
             let length: Duration = again.end.since(Time::ZERO);
-            let (events, records) = (again.events, again.records);
+            let (events, records) = (bundle.shown_events(&again), again.records);
             Done { outcome, run: CallRun { events, records, length, caller, agent, ..CallRun::default() } }
         }
     }
@@ -72,7 +120,7 @@ fn fault(folder: &Path, error: &BundleError) -> Fault {
     let (path, line) = match error {
         BundleError::Broken { path, line, .. } => (path.clone(), *line),
         BundleError::Newer { path, .. } | BundleError::Unreadable { path, .. } => (path.clone(), 1),
-        BundleError::NotOne(_) => (folder.to_owned(), 1),
+        BundleError::NotOne(_) | BundleError::NoChain(_) => (folder.to_owned(), 1),
     };
     let said = error.to_string();
     let (message, hint) = said.split_once("\n  hint: ").unwrap_or((&said, "see the message"));
