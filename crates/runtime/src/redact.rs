@@ -140,7 +140,9 @@ impl Redactor {
         let Value::Object(fields) = line else { return line.clone() };
         let told = fields.iter().map(|(key, field)| {
             let said = FIELDS.contains(&key.as_str());
-            (key.clone(), if said { self.value(field) } else { field.clone() })
+            let keyed = key == "digit" && *field != "1" && *field != "2";
+            let told = if keyed { Value::from("*") } else { field.clone() };
+            (key.clone(), if said { self.value(field) } else { told })
         });
         Value::Object(told.collect())
     }
@@ -157,7 +159,7 @@ impl Redactor {
     }
 
     /// What the core is told, without them. A session that is told this takes the same course: it does not look into
-    /// what details stand for.
+    /// what details stand for. Pieces of the model's text are not for this: a detail may be cut anywhere in them.
     pub fn event(&self, event: &Event) -> Event {
         let mut event = event.clone();
         match &mut event {
@@ -179,10 +181,31 @@ impl Redactor {
             } => *text = self.text(text),
             // Words so far may be half a number. That there were some is all that they are for.
             Event::Partial { text, .. } if !text.trim().is_empty() => *text = "…".to_owned(),
+            // A card's number can be keyed in. Only the keys that answer are told apart.
+            Event::Digit { digit, .. } if !matches!(digit, '1' | '2') => *digit = '*',
             Event::Model(ModelEvent::Call { call, .. }) => self.call(call),
             Event::Prepared { outcome, .. } | Event::Asked { outcome, .. } => self.prepared(outcome),
             Event::Reopened(reopened) => self.reopened(reopened),
-            _ => {}
+            // Nothing that anybody said: what is added here must be looked at for it.
+            Event::CallStarted(_)
+            | Event::HungUp
+            | Event::LineHeld
+            | Event::LineResumed
+            | Event::Voice(_)
+            | Event::SpeechStarted { .. }
+            | Event::SpeechEnded { .. }
+            | Event::Echo { .. }
+            | Event::Partial { .. }
+            | Event::EndOfTurn { .. }
+            | Event::Digit { .. }
+            | Event::Model(ModelEvent::Text { .. } | ModelEvent::Finished { .. })
+            | Event::ToolFinished { outcome: ToolOutcome::Unknown, .. }
+            | Event::Checked { answer: CheckAnswer::Verdict { .. }, .. }
+            | Event::Playout(_)
+            | Event::Tools(_)
+            | Event::Rewound(_)
+            | Event::EndRequested
+            | Event::Tick => {}
         }
         event
     }

@@ -44,7 +44,7 @@ fn call(policy: &Policy) -> Vec<(Time, Event)> {
         handed.push((at, event));
         let mut answers = Vec::new();
         while let Some(output) = session.poll_output() {
-            answers.extend(answered(at, output.command));
+            answers.extend(answered(at, &output.command));
         }
         for answer in answers.into_iter().rev() {
             waiting.push_front(answer);
@@ -53,30 +53,29 @@ fn call(policy: &Policy) -> Vec<(Time, Event)> {
     handed
 }
 
-fn answered(at: Time, command: Command) -> Vec<(Time, Event)> {
-    let events = match command {
-        Command::CloseSegment { segment, .. } => vec![Event::Transcript(Transcript {
-            segments: vec![segment],
+fn answered(at: Time, command: &Command) -> Vec<(Time, Event)> {
+    let events = if let Command::CloseSegment { segment, .. } = command {
+        vec![Event::Transcript(Transcript {
+            segments: vec![*segment],
             span: None,
             text: "What time do you open on Friday?".to_owned(),
             confidence: Some(90),
             phantom: None,
-        })],
-        Command::Generate { generation } => ["We ", "open ", "at ", "nine. ", "Anything ", "else?"]
-            .map(|text| Event::Model(ModelEvent::Text { generation, text: text.to_owned() }))
-            .into_iter()
-            .chain([Event::Model(ModelEvent::Finished { generation })])
-            .collect(),
-        Command::Speak(speak) => {
-            let utterance = speak.utterance;
-            let (delay, evidence) = (LoopDelay::default(), EvidenceClass::Device);
-            let lost = Duration::ZERO;
-            vec![
-                Event::Playout(PlayoutEvent::Started { utterance, at }),
-                Event::Playout(PlayoutEvent::Finished { utterance, last_audible: at, delay, evidence, lost }),
-            ]
-        }
-        _ => Vec::new(),
+        })]
+    } else if let Command::Generate { generation } = command {
+        let generation = *generation;
+        let text = |text: &str| Event::Model(ModelEvent::Text { generation, text: text.to_owned() });
+        let said = ["We ", "open ", "at ", "nine. ", "Anything ", "else?"].map(text);
+        said.into_iter().chain([Event::Model(ModelEvent::Finished { generation })]).collect()
+    } else if let Command::Speak(speak) = command {
+        let utterance = speak.utterance;
+        let (delay, evidence, lost) = (LoopDelay::default(), EvidenceClass::Device, Duration::ZERO);
+        vec![
+            Event::Playout(PlayoutEvent::Started { utterance, at }),
+            Event::Playout(PlayoutEvent::Finished { utterance, last_audible: at, delay, evidence, lost }),
+        ]
+    } else {
+        Vec::new()
     };
     events.into_iter().map(|event| (at, event)).collect()
 }

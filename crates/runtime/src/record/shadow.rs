@@ -45,12 +45,11 @@ impl Shadow {
 
     /// Takes what the core was told; gives it without details.
     pub(super) fn take(&mut self, at: Time, event: &Event) -> Event {
-        let told = match event {
-            Event::Model(ModelEvent::Text { generation, text }) => {
-                let text = self.mask(*generation, text);
-                Event::Model(ModelEvent::Text { generation: *generation, text })
-            }
-            other => self.redactor.event(other),
+        let told = if let Event::Model(ModelEvent::Text { generation, text }) = event {
+            let text = self.mask(*generation, text);
+            Event::Model(ModelEvent::Text { generation: *generation, text })
+        } else {
+            self.redactor.event(event)
         };
         self.session.handle(at, told.clone());
         while let Some(output) = self.session.poll_output() {

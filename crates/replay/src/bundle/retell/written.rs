@@ -35,10 +35,10 @@ impl Toml {
     pub(super) fn calls(&mut self, calls: &[(String, Value)]) {
         let call = |(tool, input): &(String, Value)| {
             // What TOML cannot say is given as JSON text.
-            let input = match input {
-                Value::Object(_) if !has_null(input) => inline(input),
-                Value::String(text) => quoted(text),
-                other => quoted(&other.to_string()),
+            let input = match input.as_str() {
+                None if input.is_object() && !has_null(input) => inline(input),
+                None => quoted(&input.to_string()),
+                Some(text) => quoted(text),
             };
             format!("{{ tool = {}, input = {input} }}", quoted(tool))
         };
