@@ -189,6 +189,8 @@ impl Redactor {
             // Nothing that anybody said: what is added here must be looked at for it.
             Event::CallStarted(_)
             | Event::HungUp
+            | Event::Unanswered
+            | Event::Answered
             | Event::LineHeld
             | Event::LineResumed
             | Event::Voice(_)
@@ -196,6 +198,7 @@ impl Redactor {
             | Event::SpeechEnded { .. }
             | Event::Echo { .. }
             | Event::Partial { .. }
+            | Event::Measured { .. }
             | Event::EndOfTurn { .. }
             | Event::Digit { .. }
             | Event::Model(ModelEvent::Text { .. } | ModelEvent::Finished { .. })
