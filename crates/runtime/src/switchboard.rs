@@ -19,6 +19,7 @@ use crate::calls::{CallLog, CallView, Calls, LineControl, Place};
 use crate::clock::{Clock, unix_seconds};
 use crate::driver::{Driver, Observer, Parts, Screen};
 use crate::ears::{EarEngines, Ears, ears};
+use crate::journal::Journal;
 use crate::line::Line;
 use crate::llm::Llm;
 use crate::stt::Transcribe;
@@ -88,6 +89,12 @@ pub trait Desks: Send + Sync + std::fmt::Debug {
 pub trait Witnesses: Send + Sync + std::fmt::Debug {
     /// Those for one call that begins now.
     fn of(&self, call: &CallView, desk: &Desk) -> Vec<Box<dyn Observer>>;
+
+    /// Where its confirmed runs are written before they are made. Without one a run is made once within this process,
+    /// and a crash in the middle of it is not told afterwards.
+    fn journal(&self, _call: &CallView, _desk: &Desk) -> Option<Arc<dyn Journal>> {
+        None
+    }
 }
 
 /// Why a call is not taken.
@@ -288,7 +295,11 @@ impl Admitted {
             call: id.clone(),
             clock,
         };
+        let journal = witnesses.and_then(|w| w.journal(&view, &desk));
         let (mut driver, call) = Driver::new(parts);
+        if let Some(journal) = journal {
+            driver.write_to(journal);
+        }
         let engines = EarEngines {
             vad: (desk.vad)(),
             stt: Arc::clone(&desk.stt),

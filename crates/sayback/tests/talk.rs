@@ -122,6 +122,31 @@ fn decided_again(recording: &Path) {
     assert!(sound.channels.iter().all(|side| pcm::peak(side) > 0.05), "both sides are heard");
 }
 
+#[test]
+fn vc_74_a_question_that_a_call_ended_with_is_said_again_on_the_next_one() {
+    on_devices("vc_74_a_question_that_a_call_ended_with_is_said_again_on_the_next_one", |rig| {
+        let (mut call, mut phone, _) = asked(rig, &[]);
+        call.until("question.heard");
+        let id = call.all("call.started")[0]["call"].as_str().unwrap().to_owned();
+        hang_up(call);
+
+        let clock = phone.clock();
+        let goodbye = json!({"say": "It is booked. Goodbye.", "call": {"tool": "end_call", "input": {}}});
+        let script = [json!({"verdict": "yes"}), goodbye];
+        let mut call = Call::start_with(rig, clock, &script, &["--echo", "none", "--resume", &id]);
+        // No greeting, no word of the model's: the first thing said is the question.
+        assert_eq!(call.until("agent.said")["text"], QUESTION, "{}", call.story());
+        let heard = call.until_any(&["question.heard", "tool.started", "question.dropped"]);
+        assert_eq!(heard["event"], "question.heard", "{}", call.story());
+        phone.say_at(call.at(&heard["latest_ms"]) + Duration::from_millis(300), &recorded("yes.wav"));
+        let ran = call.until_any(&["tool.started", "question.dropped"]);
+        assert!(ran["confirmed_by"].as_str().unwrap().to_lowercase().contains("yes"), "{}", call.story());
+        let status = call.ended();
+        assert!(status.success(), "{status}\n{}", call.story());
+        assert_eq!(call.all("tool.finished").len(), 1, "{}", call.story());
+    });
+}
+
 // VC-26, VC-27, VC-48
 #[test]
 fn a_yes_after_the_question_runs_the_tool() {

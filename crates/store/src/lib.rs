@@ -39,7 +39,10 @@ impl Store {
             std::fs::create_dir_all(folder)
                 .map_err(|source| StoreError::Folder { path: folder.to_owned(), source })?;
         }
-        own_file(path);
+        // SQLite's name for a store that is gone with the process is no file's.
+        if path != Path::new(":memory:") {
+            own_file(path);
+        }
         let failed = |source| StoreError::of(path, source);
         let mut connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(PATIENCE).map_err(failed)?;

@@ -107,6 +107,11 @@ impl Phone {
         Self { line: Arc::new(line), clock, heard, playout, said: 0 }
     }
 
+    /// The clock that it stamps with.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// Says something, and gives when it begins to sound.
     pub(crate) fn say(&mut self, (rate, samples): &(u32, Vec<i16>)) -> Time {
         self.said += 1;
@@ -182,6 +187,11 @@ pub(crate) struct Call {
 impl Call {
     /// Starts `sayback talk` with the clinic's agent and a scripted model.
     pub(crate) fn start(rig: &Rig, clock: Clock, echo: &str, script: &[Value]) -> Self {
+        Self::start_with(rig, clock, script, &["--echo", echo])
+    }
+
+    /// The same with any arguments. Conversations are stored in the rig's folder.
+    pub(crate) fn start_with(rig: &Rig, clock: Clock, script: &[Value], arguments: &[&str]) -> Self {
         let folder = rig.folder();
         let text = std::fs::read_to_string(repository().join("configs/clinic.toml")).unwrap();
         let agent = text.replace("provider = \"local\"", "provider = \"scripted\"");
@@ -197,7 +207,8 @@ impl Call {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sayback"));
         command.arg("talk").arg(folder.join("agent.toml")).arg("--script").arg(folder.join("script.jsonl"));
         command.arg("--events").arg(&log).args(["--input", "microphone", "--output", "speaker"]);
-        command.args(["--echo", echo]).env("SAYBACK_MODELS", models());
+        command.arg("--store").arg(folder.join("conversations.db"));
+        command.args(arguments).env("SAYBACK_MODELS", models());
         let recording = folder.join("recording");
         let _ = std::fs::remove_dir_all(&recording);
         command.arg("--record").arg(&recording);
