@@ -212,11 +212,12 @@ impl Driver {
                 }
             }
             Command::EndCall { .. } => self.line.end(),
-            Command::Transfer { call, .. } => {
-                let message = "This line cannot transfer calls.".to_owned();
-                self.later(
-                    async move { Event::ToolFinished { call, outcome: ToolOutcome::Failed { message } } },
-                );
+            Command::Transfer { call, input } => {
+                if !self.line.transfer(&call, &input) {
+                    let message = "This line cannot transfer calls.".to_owned();
+                    let outcome = ToolOutcome::Failed { message };
+                    self.later(async move { Event::ToolFinished { call, outcome } });
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a call's line does for the core: sound or text out, and words in.
 
-use sayback_core::{Interval, SegmentId, Session, Speak, Time};
+use sayback_core::{CallId, Interval, SegmentId, Session, Speak, Time};
 use serde_json::Value;
 
 use crate::ears::Listener;
@@ -25,6 +25,11 @@ pub trait Line: Send {
     fn listen(&mut self, _listener: Listener) {}
     /// The call ends from our side.
     fn end(&mut self) {}
+    /// Hands the caller to somebody else, by the arguments of the tool's call. False: this line cannot. Otherwise the
+    /// line says with `ToolFinished` what came of it.
+    fn transfer(&mut self, _call: &CallId, _input: &str) -> bool {
+        false
+    }
     /// A line of the event log, for lines that show it.
     fn on_event(&mut self, _line: &Value) {}
     /// The session changed.

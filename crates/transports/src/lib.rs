@@ -7,5 +7,7 @@
 pub mod media_stream;
 #[cfg(feature = "mic")]
 pub mod mic;
+#[cfg(feature = "sip")]
+pub mod sip;
 #[cfg(feature = "wire")]
 pub mod wire;

@@ -1,0 +1,427 @@
+//! One call that is up: what its dialog does, until it is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rsipstack::dialog::dialog::{
+    DialogState, DialogStateReceiver, ReferStatus, TerminatedReason, TransactionHandle,
+};
+use rsipstack::dialog::invite_dialog::InviteDialog;
+use rsipstack::sip::prelude::HeadersExt;
+use rsipstack::sip::{Header, Method, Request, StatusCode, StatusCodeKind, Uri};
+use sayback_core::{CallId, Event, Time, ToolOutcome};
+use sayback_media::rtp::digits::digit_of_info;
+use sayback_runtime::clock::Clock;
+use sayback_runtime::switchboard::Admitted;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinHandle;
+
+use super::evidence::{Far, LoopEvidence};
+use super::line::{Control, SipLine, WISHES, Wish};
+use super::media::{Media, MediaEnd, MediaTerms, Order, Sockets, frame_of};
+use super::messages::{abilities, content_is_sdp, header, other, request_description, session_expires};
+use super::offer::{Agreed, Ours, answer, offer, take_answer};
+use super::sdp::{Description, Direction};
+use super::server::House;
+use super::timer::{Due, SessionTimer};
+use crate::wire::{self, Proof, WireOptions};
+
+/// Orders that may wait for the sound.
+const ORDERS: usize = 8;
+/// How long the far end may take to reach whom a caller is transferred to.
+const TRANSFER: Duration = Duration::from_secs(40);
+
+/// What a call needs that both sides have agreed on.
+pub(super) struct Agreement {
+    pub(super) dialog: InviteDialog,
+    pub(super) states: DialogStateReceiver,
+    pub(super) sockets: Sockets,
+    pub(super) ours: Ours,
+    pub(super) agreed: Agreed,
+    pub(super) timer: Option<SessionTimer>,
+    pub(super) far: Far,
+    pub(super) clock: Clock,
+}
+
+/// A call that is up.
+pub(super) struct Live {
+    house: Arc<House>,
+    dialog: InviteDialog,
+    states: DialogStateReceiver,
+    ours: Ours,
+    timer: Option<SessionTimer>,
+    clock: Clock,
+    call: Sender<Event>,
+    orders: Sender<Order>,
+    wishes: Receiver<Wish>,
+    media: JoinHandle<MediaEnd>,
+    /// We have offered in an answer; its ACK brings theirs.
+    offered: bool,
+    transfer: Option<(Option<CallId>, Time)>,
+    /// Somebody has said that the call is over.
+    over: bool,
+}
+
+/// Why a call could not begin.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NotBegun(String);
+
+impl Live {
+    /// Begins the call on its line.
+    pub(super) fn begin(
+        house: Arc<House>,
+        admitted: Admitted,
+        agreement: Agreement,
+    ) -> Result<Self, NotBegun> {
+        let Agreement { dialog, states, sockets, ours, agreed, timer, far, clock } = agreement;
+        let format = agreed.format;
+        let evidence = LoopEvidence {
+            far,
+            assumed: admitted.desk().assumed_loop,
+            own: Duration::ZERO,
+            // The far end has acknowledged our answer, or answered us.
+            proven: true,
+        };
+        let (delay, class) = evidence.judge(None, None);
+        let options = WireOptions {
+            rate: format.codec.sample_rate(),
+            frame: frame_of(format.ptime_ms),
+            lead: Duration::ZERO,
+            proof: Proof::Sent,
+            delay,
+            evidence: class,
+            telephone: format.codec.sample_rate() == 8_000,
+            continuous: true,
+        };
+        let (wire, end) = wire::open(options, clock, Arc::clone(&admitted.desk().tts));
+        let (wisher, wishes) = channel(WISHES);
+        let line = SipLine { wire, wishes: wisher.clone() };
+        let start = house.stream_start().ok_or_else(|| NotBegun("no random numbers".to_owned()))?;
+        let terms = MediaTerms { evidence, patience: house.options.media_timeout, start, rate: options.rate };
+        let started = admitted.start(Box::new(line), Some(Arc::new(Control { wishes: wisher })), clock);
+        let call = started.call.clone();
+        let wire = end.join(started.call, started.ears);
+        let media = Media::new(sockets, wire, agreed, terms).map_err(|error| NotBegun(error.to_string()))?;
+        let (orders, taken) = channel(ORDERS);
+        let media = tokio::spawn(media.run(taken));
+        let (offered, transfer, over) = (false, None, false);
+        Ok(Self {
+            house,
+            dialog,
+            states,
+            ours,
+            timer,
+            clock,
+            call,
+            orders,
+            wishes,
+            media,
+            offered,
+            transfer,
+            over,
+        })
+    }
+
+    /// Runs it to its end.
+    pub(super) async fn run(mut self) {
+        while !self.over {
+            let due = self.due().map(|at| self.clock.instant(at));
+            tokio::select! {
+                state = self.states.recv() => match state {
+                    Some(state) => self.on_state(state).await,
+                    None => self.over = true,
+                },
+                end = &mut self.media => {
+                    self.on_media_end(end.unwrap_or(MediaEnd::Broken)).await;
+                    self.over = true;
+                }
+                Some(wish) = self.wishes.recv() => self.on_wish(wish).await,
+                () = until(due) => self.on_time().await,
+            }
+        }
+        // A call that is over needs no more news.
+        let _ = self.call.send(Event::HungUp).await;
+        if !self.media.is_finished() {
+            let _ = self.orders.send(Order::Stop).await;
+            if let Err(error) = (&mut self.media).await {
+                tracing::error!("the sound of a call broke off: {error}");
+            }
+        }
+        self.house.forget(&self.dialog);
+    }
+
+    fn due(&self) -> Option<Time> {
+        let timer = self.timer.map(|timer| timer.due().0);
+        let transfer = self.transfer.as_ref().map(|(_, until)| *until);
+        timer.into_iter().chain(transfer).min()
+    }
+
+    async fn on_time(&mut self) {
+        let now = self.clock.now();
+        if self.transfer.as_ref().is_some_and(|(_, until)| now >= *until) {
+            self.conclude_transfer(Err("nobody answered".to_owned())).await;
+        }
+        let Some((at, due)) = self.timer.map(|timer| timer.due()) else { return };
+        if now < at {
+            return;
+        }
+        match due {
+            Due::Refresh => self.refresh().await,
+            Due::Expired => {
+                tracing::info!("a call's far end has not refreshed it");
+                self.hang_up("SIP;cause=408;text=\"Session timer expired\"").await;
+            }
+        }
+    }
+
+    /// Refreshes the session with our description as it is.
+    async fn refresh(&mut self) {
+        let mut headers = vec![content_is_sdp()];
+        headers.extend(self.timer.map(|timer| other("Session-Expires", timer.header_of_request())));
+        headers.extend(abilities());
+        let body = offer(&self.ours, Direction::SendRecv).into_bytes();
+        match self.dialog.reinvite(Some(headers), Some(body)).await {
+            Ok(Some(response)) if response.status_code.kind() == StatusCodeKind::Successful => {
+                let body = super::messages::response_description(&response);
+                let agreed = body.and_then(|body| self.taken(&body));
+                self.change(agreed).await;
+            }
+            Ok(Some(response)) if matches!(u16::from(response.status_code.clone()), 408 | 481) => {
+                self.hang_up("SIP;cause=481").await;
+            }
+            // Refused, or both asked at once: there is half of the interval left to try again.
+            Ok(_) => {}
+            Err(error) => tracing::warn!("a session could not be refreshed: {error}"),
+        }
+        if let Some(timer) = &mut self.timer {
+            timer.refreshed(self.clock.now());
+        }
+    }
+
+    async fn on_media_end(&mut self, end: MediaEnd) {
+        match end {
+            MediaEnd::Ours => self.hang_up("Q.850;cause=16;text=\"Normal call clearing\"").await,
+            MediaEnd::Silent => {
+                tracing::info!("nothing came from a call's far end; it is ended");
+                self.hang_up("Q.850;cause=41;text=\"No sound\"").await;
+            }
+            MediaEnd::Broken => self.hang_up("Q.850;cause=41;text=\"Network error\"").await,
+            MediaEnd::Stopped => {}
+        }
+    }
+
+    async fn hang_up(&mut self, reason: &str) {
+        self.over = true;
+        if let Err(error) = self.dialog.hangup_with_reason(reason.to_owned()).await {
+            tracing::debug!("BYE: {error}");
+        }
+    }
+
+    async fn on_state(&mut self, state: DialogState) {
+        match state {
+            DialogState::Updated(_, request, handle) => self.on_update(&request, handle).await,
+            DialogState::Confirmed(..) if self.offered => self.on_late_answer().await,
+            DialogState::Info(_, request, handle) => self.on_info(&request, handle).await,
+            DialogState::Options(_, _, handle) => {
+                let _ = handle.respond(StatusCode::OK, Some(abilities()), None).await;
+            }
+            DialogState::Notify(_, request, handle) => {
+                let _ = handle.reply(StatusCode::OK).await;
+                self.on_notify(&request).await;
+            }
+            DialogState::Refer(_, _, handle)
+            | DialogState::Message(_, _, handle)
+            | DialogState::Publish(_, _, handle) => {
+                let _ = handle.respond(StatusCode::MethodNotAllowed, Some(abilities()), None).await;
+            }
+            DialogState::Terminated(_, reason) => {
+                log_end(&reason);
+                self.over = true;
+            }
+            DialogState::Calling(_)
+            | DialogState::Trying(_)
+            | DialogState::Early(..)
+            | DialogState::WaitAck(..)
+            | DialogState::Confirmed(..) => {}
+        }
+    }
+
+    /// A re-INVITE or an UPDATE.
+    async fn on_update(&mut self, request: &Request, handle: TransactionHandle) {
+        let mut headers = self.answer_timer(request);
+        let body = match request_description(request) {
+            Ok(body) => body,
+            Err(_) => {
+                let _ = handle.reply(StatusCode::UnsupportedMediaType).await;
+                return;
+            }
+        };
+        let Some(body) = body else {
+            let text = (request.method == Method::Invite).then(|| {
+                self.offered = true;
+                headers.push(content_is_sdp());
+                offer(&self.ours, Direction::SendRecv).into_bytes()
+            });
+            let _ = handle.respond(StatusCode::OK, Some(headers), text).await;
+            return;
+        };
+        self.ours.version += 1;
+        let answered = Description::parse(&body).map_err(|error| error.to_string());
+        let answered =
+            answered.and_then(|theirs| answer(&theirs, &self.ours).map_err(|error| error.to_string()));
+        match answered {
+            Ok((agreed, text)) => {
+                headers.push(content_is_sdp());
+                let _ = handle.respond(StatusCode::OK, Some(headers), Some(text.into_bytes())).await;
+                self.change(Some(agreed)).await;
+            }
+            Err(why) => {
+                // The session goes on as it was (RFC 3261, 14.2).
+                let warning = vec![Header::Warning(format!("399 sayback \"{why}\"").into())];
+                let _ = handle.respond(StatusCode::NotAcceptableHere, Some(warning), None).await;
+            }
+        }
+    }
+
+    fn answer_timer(&mut self, request: &Request) -> Vec<Header> {
+        let now = self.clock.now();
+        let supported = super::messages::lists(request, "Supported", "timer");
+        let asked = session_expires(request);
+        let answered = SessionTimer::answering(asked, supported, self.house.options.session_timer, now);
+        let mut headers = abilities();
+        if let (Some(timer), Ok(new)) = (&mut self.timer, answered) {
+            *timer = new;
+            headers.push(other("Session-Expires", new.header()));
+        }
+        headers
+    }
+
+    async fn on_late_answer(&mut self) {
+        self.offered = false;
+        let body = self.dialog.last_remote_ack().map(|ack| ack.body().clone()).unwrap_or_default();
+        let agreed = self.taken(&body);
+        self.change(agreed).await;
+    }
+
+    fn taken(&self, body: &[u8]) -> Option<Agreed> {
+        let theirs = Description::parse(body).ok()?;
+        take_answer(&theirs, &self.ours).ok()
+    }
+
+    async fn change(&mut self, agreed: Option<Agreed>) {
+        if let Some(agreed) = agreed {
+            // The sound is gone only when the call is.
+            let _ = self.orders.send(Order::Change(Box::new(agreed))).await;
+        }
+    }
+
+    async fn on_info(&mut self, request: &Request, handle: TransactionHandle) {
+        let kind = header(request, "Content-Type").unwrap_or_default();
+        let digit = std::str::from_utf8(request.body()).ok().and_then(|body| digit_of_info(&kind, body));
+        let status = match digit {
+            Some(_) => StatusCode::OK,
+            None if request.body().is_empty() => StatusCode::OK,
+            None => StatusCode::UnsupportedMediaType,
+        };
+        let now = self.clock.now();
+        let _ = handle.reply(status).await;
+        if let Some(digit) = digit {
+            // It went down when it was sent at the latest, and nobody says how long before: its duration at least.
+            let held =
+                std::str::from_utf8(request.body()).ok().and_then(duration_of_info).unwrap_or_default();
+            let _ = self.call.send(Event::Digit { digit, start: now - held }).await;
+        }
+    }
+
+    async fn on_wish(&mut self, wish: Wish) {
+        match wish {
+            Wish::Press(digits) => {
+                let _ = self.orders.send(Order::Press(digits)).await;
+            }
+            Wish::Mute(muted) => {
+                let _ = self.orders.send(Order::Mute(muted)).await;
+            }
+            Wish::Transfer(to, call) => self.refer(&to, call).await,
+        }
+    }
+
+    /// Asks the far end to call somebody else (RFC 3515).
+    async fn refer(&mut self, to: &str, call: Option<CallId>) {
+        let Some(target) = self.target(to) else {
+            self.transfer = Some((call, self.clock.now()));
+            self.conclude_transfer(Err(format!("{to:?} is no number and no SIP address"))).await;
+            return;
+        };
+        self.transfer = Some((call, self.clock.now() + TRANSFER));
+        let by = other("Referred-By", format!("<{}>", self.dialog.initial_request().uri));
+        match self.dialog.refer(format!("<{target}>"), Some(vec![by]), None).await {
+            Ok(Some(response)) if response.status_code.kind() == StatusCodeKind::Successful => {}
+            Ok(Some(response)) => {
+                let why = format!("the telephone system refused it ({})", response.status_code);
+                self.conclude_transfer(Err(why)).await;
+            }
+            Ok(None) | Err(_) => self.conclude_transfer(Err("it could not be asked for".to_owned())).await,
+        }
+    }
+
+    /// A number becomes an address at the host that the call came from.
+    fn target(&self, to: &str) -> Option<String> {
+        if to.starts_with("sip:") || to.starts_with("sips:") || to.starts_with("tel:") {
+            return Uri::try_from(to).ok().map(|uri| uri.to_string());
+        }
+        let number = to.chars().all(|c| c.is_ascii_alphanumeric() || "+*#-._".contains(c)) && !to.is_empty();
+        let request = self.dialog.initial_request();
+        let host = request.from_header().ok()?.uri().ok()?.host_with_port.to_string();
+        number.then(|| format!("sip:{to}@{host}"))
+    }
+
+    async fn on_notify(&mut self, request: &Request) {
+        let Some(status) = ReferStatus::parse(request) else { return };
+        match status.status_code.kind() {
+            StatusCodeKind::Provisional => {}
+            StatusCodeKind::Successful => self.conclude_transfer(Ok(())).await,
+            StatusCodeKind::Redirection
+            | StatusCodeKind::RequestFailure
+            | StatusCodeKind::ServerFailure
+            | StatusCodeKind::GlobalFailure
+            | StatusCodeKind::Other => {
+                self.conclude_transfer(Err(format!("the other end said {}", status.status_code))).await;
+            }
+        }
+    }
+
+    async fn conclude_transfer(&mut self, outcome: Result<(), String>) {
+        let Some((call, _)) = self.transfer.take() else { return };
+        let done = outcome.is_ok();
+        if let Some(call) = call {
+            let outcome = match outcome {
+                Ok(()) => ToolOutcome::Done { message: "The caller has been transferred.".to_owned() },
+                Err(why) => ToolOutcome::Failed { message: format!("The transfer failed: {why}.") },
+            };
+            let _ = self.call.send(Event::ToolFinished { call, outcome }).await;
+        } else if let Err(why) = outcome {
+            tracing::warn!("a transfer failed: {why}");
+        }
+        if done {
+            self.hang_up("SIP;cause=200;text=\"Transferred\"").await;
+        }
+    }
+}
+
+fn log_end(reason: &TerminatedReason) {
+    tracing::debug!("a call's dialog is over: {reason:?}");
+}
+
+/// How long a key was held, by the body of an INFO.
+fn duration_of_info(body: &str) -> Option<Duration> {
+    let line = body.lines().find_map(|line| line.trim().strip_prefix("Duration="))?;
+    Some(Duration::from_millis(line.trim().parse::<u64>().ok()?.min(10_000)))
+}
+
+async fn until(deadline: Option<std::time::Instant>) {
+    match deadline {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

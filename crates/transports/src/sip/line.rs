@@ -1,0 +1,132 @@
+//! What the rest of the server may ask of a telephone line.
+
+use sayback_core::{CallId, Interval, SegmentId, Session, Speak, Time};
+use sayback_runtime::calls::{LineControl, NotOnThisLine};
+use sayback_runtime::ears::Listener;
+use sayback_runtime::line::Line;
+use serde_json::Value;
+use tokio::sync::mpsc::Sender;
+
+use crate::wire::WireLine;
+
+/// Wishes that may wait; more are refused.
+pub(super) const WISHES: usize = 16;
+
+/// Something asked of the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Keys at the far end.
+    Press(String),
+    /// The far end hears nothing, or hears again.
+    Mute(bool),
+    /// The caller goes to somebody else; the tool's call that asked for it, if one did.
+    Transfer(String, Option<CallId>),
+}
+
+/// The server's hand on a line.
+#[derive(Clone, Debug)]
+pub(super) struct Control {
+    pub(super) wishes: Sender<Wish>,
+}
+
+impl Control {
+    fn wish(&self, wish: Wish, what: &'static str) -> Result<(), NotOnThisLine> {
+        self.wishes.try_send(wish).map_err(|_| NotOnThisLine { transport: "sip", what })
+    }
+}
+
+impl LineControl for Control {
+    fn press(&self, digits: &str) -> Result<(), NotOnThisLine> {
+        self.wish(Wish::Press(digits.to_owned()), "press keys just now")
+    }
+
+    fn mute(&self, muted: bool) -> Result<(), NotOnThisLine> {
+        self.wish(Wish::Mute(muted), "be muted just now")
+    }
+
+    fn transfer(&self, to: &str) -> Result<(), NotOnThisLine> {
+        self.wish(Wish::Transfer(to.to_owned(), None), "be transferred just now")
+    }
+}
+
+/// The runtime's line: the wire's, and a transfer on top of it.
+#[derive(Debug)]
+pub(super) struct SipLine {
+    pub(super) wire: WireLine,
+    pub(super) wishes: Sender<Wish>,
+}
+
+impl Line for SipLine {
+    fn speak(&mut self, speak: Speak) {
+        self.wire.speak(speak);
+    }
+
+    fn pause(&mut self) {
+        self.wire.pause();
+    }
+
+    fn resume(&mut self) {
+        self.wire.resume();
+    }
+
+    fn clear(&mut self) {
+        self.wire.clear();
+    }
+
+    fn open_segment(&mut self, segment: SegmentId, onset: Interval) {
+        self.wire.open_segment(segment, onset);
+    }
+
+    fn close_segment(&mut self, segment: SegmentId, offset: Time) {
+        self.wire.close_segment(segment, offset);
+    }
+
+    fn judge_end(&mut self, segment: SegmentId) {
+        self.wire.judge_end(segment);
+    }
+
+    fn listen(&mut self, listener: Listener) {
+        self.wire.listen(listener);
+    }
+
+    fn end(&mut self) {
+        self.wire.end();
+    }
+
+    fn transfer(&mut self, call: &CallId, input: &str) -> bool {
+        let Some(to) = destination(input) else { return false };
+        self.wishes.try_send(Wish::Transfer(to, Some(call.clone()))).is_ok()
+    }
+
+    fn on_event(&mut self, line: &Value) {
+        self.wire.on_event(line);
+    }
+
+    fn on_state(&mut self, session: &Session) {
+        self.wire.on_state(session);
+    }
+
+    fn close(&mut self) {
+        self.wire.close();
+    }
+}
+
+/// Where a transfer is to go, by the arguments of its tool: `{"to": "…"}`.
+fn destination(input: &str) -> Option<String> {
+    let input: Value = serde_json::from_str(input).ok()?;
+    let to = input.get("to")?.as_str()?.trim();
+    (!to.is_empty()).then(|| to.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_names_where_to() {
+        assert_eq!(destination(r#"{"to": " +4930123 "}"#).as_deref(), Some("+4930123"));
+        for bad in ["", "{}", r#"{"to": ""}"#, r#"{"to": 5}"#, "[1"] {
+            assert_eq!(destination(bad), None);
+        }
+    }
+}

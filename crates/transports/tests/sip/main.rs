@@ -1,0 +1,276 @@
+//! Telephone calls with real peers: sipp for the signalling, a telephone of our own for the sound.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by a panic")]
+
+mod desk;
+mod hostile;
+mod phone;
+mod relay;
+mod scenario;
+mod scenarios;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use sayback_media::codec::CodecKind;
+use sayback_transports::sip::{Dial, Far, Listen, SipOptions, SipServer, SipTransport, User};
+
+use desk::{Booked, board};
+use scenario::{PCMU, Scenario, have_sipp, scenario};
+
+/// A server on a port of this machine that is free.
+async fn serve(options: SipOptions, most: usize) -> (SipServer, SocketAddr, Booked) {
+    let (board, booked) = board(most);
+    let address = "127.0.0.1:0".parse().unwrap();
+    let listen = vec![Listen { transport: SipTransport::Udp, address }];
+    let server = SipServer::start(SipOptions { listen, ..options }, board).await.unwrap();
+    let address = server.listening()[0].address;
+    (server, address, booked)
+}
+
+fn options(ports: u16) -> SipOptions {
+    SipOptions { media_ports: ports..=ports + 499, ..SipOptions::default() }
+}
+
+/// Runs scenarios, a few at a time; gives what failed.
+async fn run_all(scenarios: Vec<Scenario>, server: SocketAddr, transport: &'static str) -> Vec<String> {
+    let mut failed = Vec::new();
+    for some in scenarios.chunks(6) {
+        let mut runs = tokio::task::JoinSet::new();
+        for scenario in some.iter().cloned() {
+            runs.spawn(async move { scenario.run(server, transport).await });
+        }
+        while let Some(done) = runs.join_next().await {
+            failed.extend(done.unwrap().err());
+        }
+    }
+    failed
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sipp_is_answered_in_every_scenario() {
+    if !have_sipp() {
+        return;
+    }
+    let (server, address, _) = serve(options(31_000), 100).await;
+    // One or a few by name, for whoever mends one.
+    let wanted = std::env::var("SAYBACK_SCENARIO").unwrap_or_default();
+    let mut scenarios = scenarios::all();
+    scenarios.retain(|scenario| scenario.name.contains(&wanted));
+    let count = scenarios.len();
+    let failed = run_all(scenarios, address, "UDP").await;
+    assert!(failed.is_empty(), "{} of {count} failed:\n{}", failed.len(), failed.join("\n----\n"));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_says_so_and_when_to_call_again() {
+    if !have_sipp() {
+        return;
+    }
+    let (server, address, _) = serve(options(31_500), 1).await;
+    let first =
+        tokio::spawn(
+            async move { scenario("the first").call().pause(2_500).bye(2).run(address, "UDP").await },
+        );
+    let second = scenario("the second").pause(1_000).invite(PCMU).refused(486, &["Retry-After: [0-9]+"]);
+    second.run(address, "UDP").await.unwrap();
+    first.await.unwrap().unwrap();
+    // The place is free again.
+    scenario("the third").pause(300).call().bye(2).run(address, "UDP").await.unwrap();
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_asked_for_and_a_wrong_one_asked_again() {
+    if !have_sipp() {
+        return;
+    }
+    let user = User { name: "anna".to_owned(), password: "secret".to_owned(), far: Far::Endpoint };
+    let (server, address, _) = serve(SipOptions { users: vec![user], ..options(32_000) }, 10).await;
+    let with = |name, login: &str| {
+        let headers = format!("[authentication {login}]\nContent-Type: application/sdp\n");
+        scenario(name).invite(PCMU).refused(401, &["WWW-Authenticate: Digest realm="]).send_with(
+            "INVITE",
+            (false, 2),
+            &headers,
+            &scenario::sdp(PCMU),
+        )
+    };
+    let right = with("the right password", "username=anna password=secret").expect(200).ack(2).bye(3);
+    right.run(address, "UDP").await.unwrap();
+    let wrong = with("a wrong password", "username=anna password=guess").expect(401);
+    wrong.run(address, "UDP").await.unwrap();
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_come_over_streams_too() {
+    if !have_sipp() {
+        return;
+    }
+    let (board, _) = board(10);
+    let address: SocketAddr = "127.0.0.1:35661".parse().unwrap();
+    let listen = vec![Listen { transport: SipTransport::Tcp, address }];
+    let server = SipServer::start(SipOptions { listen, ..options(32_500) }, board).await.unwrap();
+    let all = vec![
+        scenario("a call over TCP").call().pause(200).bye(2),
+        scenario("OPTIONS over TCP").send("OPTIONS", 1).expect(200),
+    ];
+    let failed = run_all(all, address, "TCP").await;
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_is_taken_is_told_at_the_start() {
+    let (server, address, _) = serve(options(33_000), 1).await;
+    let (board, _) = board(1);
+    let listen = vec![Listen { transport: SipTransport::Udp, address }];
+    let error = SipServer::start(SipOptions { listen, ..options(33_000) }, board).await.unwrap_err();
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+    server.stop().await;
+}
+
+/// Calls, says something, hears the question, and says the answer so long after its end (or before it).
+async fn booked_by_an_answer_at(offset_ms: i64, codec: CodecKind, ports: u16) -> usize {
+    let (server, address, booked) = serve(options(ports), 4).await;
+    let mut phone = phone::Phone::call(address, codec).await;
+    phone.hear_until_quiet(Duration::from_secs(5)).await;
+    phone.say(Duration::from_millis(600)).await;
+    phone.answer_at(offset_ms).await;
+    phone.listen(Duration::from_millis(2_500)).await;
+    phone.hang_up().await;
+    server.stop().await;
+    let count = booked.lock().unwrap().len();
+    count
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_after_the_question_books() {
+    assert_eq!(booked_by_an_answer_at(900, CodecKind::Pcmu, 34_000).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_over_the_question_does_not_book() {
+    assert_eq!(booked_by_an_answer_at(-400, CodecKind::Pcmu, 34_100).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_after_the_question_books_in_wide_sound() {
+    assert_eq!(booked_by_an_answer_at(900, CodecKind::Opus, 34_200).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_inside_the_question_means_that_it_was_not_heard() {
+    let (server, address, booked) = serve(options(34_300), 4).await;
+    let mut phone = phone::Phone::call(address, CodecKind::Pcmu).await;
+    phone.hear_until_quiet(Duration::from_secs(5)).await;
+    phone.say(Duration::from_millis(600)).await;
+    phone.wait_for_question().await;
+    phone.listen(Duration::from_millis(300)).await;
+    phone.reinvite(2, "sendonly").await;
+    phone.listen(Duration::from_millis(500)).await;
+    phone.reinvite(3, "sendrecv").await;
+    phone.listen(Duration::from_millis(1_200)).await;
+    phone.say(Duration::from_millis(500)).await;
+    phone.listen(Duration::from_millis(2_000)).await;
+    phone.hang_up().await;
+    assert_eq!(booked.lock().unwrap().len(), 0);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_is_sent_at_it_keeps_a_server_from_its_next_call() {
+    let options = SipOptions { media_ports: 40_000..=49_999, ..SipOptions::default() };
+    let (server, address, booked) = serve(options, 4_000).await;
+    let seed = 0x5eed;
+    let sent = hostile::attack_signalling(address, seed).await;
+    let mut phone = phone::Phone::call(address, CodecKind::Pcmu).await;
+    let at_sound = hostile::attack_sound(&mut phone, seed).await;
+    hostile::inject_sound(phone.sound(), CodecKind::Pcmu).await;
+    phone.hang_up().await;
+    eprintln!("seed {seed:#x}: {sent} messages, {at_sound} packets");
+    let mut phone = phone::Phone::call(address, CodecKind::Pcmu).await;
+    phone.hear_until_quiet(Duration::from_secs(5)).await;
+    phone.say(Duration::from_millis(600)).await;
+    phone.answer_at(900).await;
+    phone.listen(Duration::from_millis(2_500)).await;
+    phone.hang_up().await;
+    assert_eq!(booked.lock().unwrap().len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn we_call_and_are_answered() {
+    if !have_sipp() {
+        return;
+    }
+    let (server, _, _) = serve(options(35_000), 4).await;
+    let peer = scenario::uas(35_990);
+    let dial = Dial { to: "sip:100@127.0.0.1:35990".to_owned(), agent: "desk".to_owned(), ..Dial::default() };
+    let id = server.dial(dial).await.unwrap();
+    assert!(id.starts_with("sip-"), "{id}");
+    let nowhere = Dial { to: "100".to_owned(), agent: "desk".to_owned(), ..Dial::default() };
+    assert!(server.dial(nowhere).await.unwrap_err().to_string().contains("sip:100@pbx.example"));
+    server.stop().await;
+    drop(peer);
+}
+
+/// Whether an answer so long after the question's end, on the caller's own clock, books.
+async fn decides(server: SocketAddr, booked: Booked, way: relay::Way, offset_ms: i64) -> (i64, bool) {
+    let before = booked.lock().unwrap().len();
+    let mut phone = phone::Phone::call_over(server, CodecKind::Pcmu, Some(way)).await;
+    phone.listen(Duration::from_millis(1_500)).await;
+    phone.say(Duration::from_millis(600)).await;
+    phone.answer_at(offset_ms).await;
+    phone.listen(Duration::from_millis(2_500)).await;
+    phone.hang_up().await;
+    let after = booked.lock().unwrap().len();
+    (offset_ms, after > before)
+}
+
+/// The caller's answer is moved across the end of the question: never taken before it, taken at the latest by the
+/// stated width behind it, and there is one place where that changes.
+async fn sweep(round_trip_ms: u64, ports: u16) {
+    let options = SipOptions { far: Far::Endpoint, ..options(ports) };
+    let way = relay::Way::round_trip(round_trip_ms, 77);
+    // A server for each call: what was booked belongs to it.
+    let mut calls = tokio::task::JoinSet::new();
+    for (n, offset) in [-400, -150, -50, 0, 60, 320, 500, 800].into_iter().enumerate() {
+        let base = ports + 40 * n as u16;
+        let options = SipOptions { media_ports: base..=base + 39, ..options.clone() };
+        calls.spawn(async move {
+            let (server, address, booked) = serve(options, 2).await;
+            let decided = decides(address, booked, way, offset).await;
+            server.stop().await;
+            decided
+        });
+    }
+    let mut decided: Vec<(i64, bool)> = calls.join_all().await;
+    decided.sort_unstable();
+    eprintln!("round trip {round_trip_ms} ms: {decided:?}");
+    assert!(decided.iter().all(|(offset, yes)| *offset > 0 || !yes), "taken before the end: {decided:?}");
+    // The width: 120 ms for the telephone, jitter, the onset's own margin and a frame.
+    assert!(
+        decided.iter().all(|(offset, yes)| *offset < 500 || *yes),
+        "not taken behind the width: {decided:?}"
+    );
+    let flips = decided.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    assert_eq!(flips, 1, "{decided:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_decision_flips_once_over_a_round_trip_of_40_ms() {
+    sweep(40, 36_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_decision_flips_once_over_a_round_trip_of_180_ms() {
+    sweep(180, 36_500).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_decision_flips_once_over_a_round_trip_of_600_ms() {
+    sweep(600, 37_000).await;
+}
