@@ -37,7 +37,8 @@ async fn run_all(scenarios: Vec<Scenario>, server: SocketAddr, transport: &'stat
     let mut failed = Vec::new();
     for some in scenarios.chunks(6) {
         let mut runs = tokio::task::JoinSet::new();
-        for scenario in some.iter().cloned() {
+        for scenario in some {
+            let scenario = scenario.clone();
             runs.spawn(async move { scenario.run(server, transport).await });
         }
         while let Some(done) = runs.join_next().await {
@@ -142,8 +143,7 @@ async fn booked_by_an_answer_at(offset_ms: i64, codec: CodecKind, ports: u16) ->
     phone.listen(Duration::from_millis(2_500)).await;
     phone.hang_up().await;
     server.stop().await;
-    let count = booked.lock().unwrap().len();
-    count
+    booked.lock().map_or(0, |booked| booked.len())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -67,6 +67,9 @@ impl Drop for Relay {
     }
 }
 
+/// A packet on its way: when it arrives, its number, whom it is for, and itself.
+type Carried = Reverse<(Instant, u64, SocketAddr, Vec<u8>)>;
+
 async fn carry(socket: UdpSocket, way: Way, ends: Arc<Mutex<Ends>>) {
     let mut random = way.seed | 1;
     let mut next = move || {
@@ -75,7 +78,7 @@ async fn carry(socket: UdpSocket, way: Way, ends: Arc<Mutex<Ends>>) {
         random ^= random << 17;
         random
     };
-    let mut waiting: BinaryHeap<Reverse<(Instant, u64, SocketAddr, Vec<u8>)>> = BinaryHeap::new();
+    let mut waiting: BinaryHeap<Carried> = BinaryHeap::new();
     let (mut bytes, mut number) = ([0; 2_048], 0);
     loop {
         let due = waiting.peek().map(|Reverse((at, ..))| *at);
