@@ -212,7 +212,7 @@ impl Driver {
                 }
             }
             Command::EndCall { .. } => self.line.end(),
-            Command::Transfer { call, input } => {
+            Command::Transfer { call, input, dropped: _ } => {
                 if !self.line.transfer(&call, &input) {
                     let message = "This line cannot transfer calls.".to_owned();
                     let outcome = ToolOutcome::Failed { message };

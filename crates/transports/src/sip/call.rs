@@ -102,7 +102,11 @@ impl Live {
         let started = admitted.start(Box::new(line), Some(Arc::new(Control { wishes: wisher })), clock);
         let call = started.call.clone();
         let wire = end.join(started.call, started.ears);
-        let media = Media::new(sockets, wire, agreed, terms).map_err(|error| NotBegun(error.to_string()))?;
+        let media = Media::new(sockets, wire, agreed, terms).map_err(|error| {
+            // The session has begun: it must not wait for a line that never was. Its queue is empty yet.
+            let _ = call.try_send(Event::HungUp);
+            NotBegun(error.to_string())
+        })?;
         let (orders, taken) = channel(ORDERS);
         let media = tokio::spawn(media.run(taken));
         let (offered, transfer, over) = (false, None, false);

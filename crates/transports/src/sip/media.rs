@@ -180,7 +180,9 @@ impl Media {
                 () = tokio::time::sleep_until(due.into()) => self.on_time(clock.now()).await,
             }
             let now = clock.now();
-            if self.agreed.hearing && now.since(self.heard_at) > self.terms.patience {
+            // Who holds us need not send anything.
+            let sends = self.agreed.hearing && self.agreed.heard;
+            if sends && now.since(self.heard_at) > self.terms.patience {
                 break MediaEnd::Silent;
             }
             if self.errors > ERRORS {

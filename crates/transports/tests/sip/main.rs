@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sayback_media::codec::CodecKind;
+use sayback_runtime::switchboard::Switchboard;
 use sayback_transports::sip::{Dial, Far, Listen, SipOptions, SipServer, SipTransport, User};
 
 use desk::{Booked, board};
@@ -21,11 +22,16 @@ use scenario::{PCMU, Scenario, have_sipp, scenario};
 /// A server on a port of this machine that is free.
 async fn serve(options: SipOptions, most: usize) -> (SipServer, SocketAddr, Booked) {
     let (board, booked) = board(most);
+    let (server, address) = serve_on(options, board).await;
+    (server, address, booked)
+}
+
+async fn serve_on(options: SipOptions, board: Switchboard) -> (SipServer, SocketAddr) {
     let address = "127.0.0.1:0".parse().unwrap();
     let listen = vec![Listen { transport: SipTransport::Udp, address }];
     let server = SipServer::start(SipOptions { listen, ..options }, board).await.unwrap();
     let address = server.listening()[0].address;
-    (server, address, booked)
+    (server, address)
 }
 
 fn options(ports: u16) -> SipOptions {
@@ -273,4 +279,82 @@ async fn the_decision_flips_once_over_a_round_trip_of_180_ms() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_decision_flips_once_over_a_round_trip_of_600_ms() {
     sweep(600, 37_000).await;
+}
+
+/// Calls with pjsua2; gives how much was booked, or nothing if it is not here.
+async fn softphone(offset_ms: i64, more: &[&str], ports: u16) -> Option<usize> {
+    let import = std::process::Command::new("python3").args(["-c", "import pjsua2"]).output();
+    if !import.is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "pjsua2 is missing: scripts/setup --peers");
+        eprintln!("SKIPPED: pjsua2 is not here; install it with: scripts/setup --peers");
+        return None;
+    }
+    let (server, address, booked) = serve(options(ports), 4).await;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sip/softphone.py");
+    let mut command = tokio::process::Command::new("python3");
+    command.arg(script).arg(address.to_string()).arg(offset_ms.to_string()).args(more).kill_on_drop(true);
+    let output = command.output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    server.stop().await;
+    booked.lock().map(|booked| booked.len()).ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_books_by_a_yes_after_the_question_and_not_by_one_over_it() {
+    if let Some(count) = softphone(1_000, &[], 37_500).await {
+        assert_eq!(count, 1);
+    }
+    if let Some(count) = softphone(-500, &[], 37_600).await {
+        assert_eq!(count, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_softphone_books_over_encrypted_sound() {
+    if let Some(count) = softphone(1_000, &["srtp"], 37_700).await {
+        assert_eq!(count, 1);
+    }
+}
+
+/// Calls, and presses 1 so long after the beginning of the question, which lasts 1.2 s.
+async fn booked_by_a_key_at(offset_ms: u64, ports: u16) -> usize {
+    let (server, address, booked) = serve(options(ports), 4).await;
+    let mut phone = phone::Phone::call(address, CodecKind::Pcmu).await;
+    phone.listen(Duration::from_millis(1_000)).await;
+    phone.say(Duration::from_millis(600)).await;
+    phone.press_at(offset_ms, 1).await;
+    phone.listen(Duration::from_millis(2_000)).await;
+    phone.hang_up().await;
+    server.stop().await;
+    booked.lock().map_or(0, |booked| booked.len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_after_the_question_books_and_one_over_it_does_not() {
+    assert_eq!(booked_by_a_key_at(1_900, 38_000).await, 1);
+    assert_eq!(booked_by_a_key_at(600, 38_100).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transfer_is_asked_for_and_ends_the_call_once_it_has_worked() {
+    if !have_sipp() {
+        return;
+    }
+    let (board, _) = board(4);
+    let (server, address) = serve_on(options(38_500), board.clone()).await;
+    let done =
+        "Event: refer\nSubscription-State: terminated;reason=noresource\nContent-Type: message/sipfrag\n";
+    let caller = scenario("a transfer")
+        .call()
+        .expect_request("REFER", &["Refer-To: .*sip:200@", "Referred-By"])
+        .send_with("NOTIFY", (true, 2), done, "SIP/2.0 200 OK\n")
+        .expect(200)
+        .expect_request("BYE", &[]);
+    let caller = tokio::spawn(async move { caller.run(address, "UDP").await });
+    let mut news = board.calls().news();
+    let id = news.recv().await.unwrap().call;
+    board.calls().line(&id).unwrap().transfer("200").unwrap();
+    caller.await.unwrap().unwrap();
+    server.stop().await;
 }

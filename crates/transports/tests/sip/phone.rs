@@ -85,8 +85,8 @@ impl Phone {
         };
         let (number, name, clock) = (codec.payload_type(), codec.name(), codec.clock_rate());
         let body = format!(
-            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {number}\r\n\
-             a=rtpmap:{number} {name}/{clock}\r\na=rtcp-mux\r\n"
+            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {number} 101\r\n\
+             a=rtpmap:{number} {name}/{clock}\r\na=rtpmap:101 telephone-event/{clock}\r\na=rtcp-mux\r\n"
         );
         phone.request("INVITE", 1, &body).await;
         let answer = phone.answer().await;
@@ -280,6 +280,39 @@ impl Phone {
     pub(crate) async fn say(&mut self, length: Duration) {
         let from = Instant::now();
         self.run(true, |_, now| now - from >= length).await;
+    }
+
+    /// Presses a key for 120 ms, without a marker and with the end sent once: how some telephones do it.
+    pub(crate) async fn press(&mut self, event: u8) {
+        let began = self.timestamp;
+        for step in 1..=6u16 {
+            let [high, low] = (step * 160).to_be_bytes();
+            let payload = [event, if step == 6 { 0x8a } else { 0x0a }, high, low];
+            let mut bytes = Vec::new();
+            let packet = RtpPacket {
+                marker: false,
+                payload_type: 101,
+                sequence: self.sequence,
+                timestamp: began,
+                ssrc: 77,
+                payload: &payload,
+            };
+            packet.write(&mut bytes);
+            self.rtp.send_to(&bytes, self.sound).await.unwrap();
+            self.sequence = self.sequence.wrapping_add(1);
+            self.timestamp = self.timestamp.wrapping_add(160);
+            self.sent += 1;
+            let due = self.began + Duration::from_millis(20) * (self.sent + 1);
+            tokio::time::sleep_until(due).await;
+        }
+    }
+
+    /// Waits for the question, and presses a key so long after its end.
+    pub(crate) async fn press_at(&mut self, offset_ms: u64, event: u8) {
+        self.wait_for_question().await;
+        let at = self.stretch.expect("it has begun") + Duration::from_millis(offset_ms);
+        self.run(false, |_, now| now >= at).await;
+        self.press(event).await;
     }
 
     pub(crate) async fn listen(&mut self, length: Duration) {
