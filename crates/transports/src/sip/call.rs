@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rsipstack::dialog::dialog::{
-    DialogState, DialogStateReceiver, ReferStatus, TerminatedReason, TransactionHandle,
-};
+use rsipstack::dialog::dialog::{DialogState, DialogStateReceiver, TerminatedReason, TransactionHandle};
 use rsipstack::dialog::invite_dialog::InviteDialog;
 use rsipstack::sip::prelude::HeadersExt;
 use rsipstack::sip::{Header, Method, Request, StatusCode, StatusCodeKind, Uri};
@@ -19,7 +17,9 @@ use tokio::task::JoinHandle;
 use super::evidence::{Far, LoopEvidence};
 use super::line::{Control, SipLine, WISHES, Wish};
 use super::media::{Media, MediaEnd, MediaTerms, Order, Sockets, frame_of};
-use super::messages::{abilities, content_is_sdp, header, other, request_description, session_expires};
+use super::messages::{
+    abilities, content_is_sdp, header, other, refer_status, request_description, session_expires,
+};
 use super::offer::{Agreed, Ours, answer, offer, take_answer};
 use super::sdp::{Description, Direction};
 use super::server::House;
@@ -381,17 +381,10 @@ impl Live {
     }
 
     async fn on_notify(&mut self, request: &Request) {
-        let Some(status) = ReferStatus::parse(request) else { return };
-        match status.status_code.kind() {
-            StatusCodeKind::Provisional => {}
-            StatusCodeKind::Successful => self.conclude_transfer(Ok(())).await,
-            StatusCodeKind::Redirection
-            | StatusCodeKind::RequestFailure
-            | StatusCodeKind::ServerFailure
-            | StatusCodeKind::GlobalFailure
-            | StatusCodeKind::Other => {
-                self.conclude_transfer(Err(format!("the other end said {}", status.status_code))).await;
-            }
+        match refer_status(request) {
+            Some(200..=299) => self.conclude_transfer(Ok(())).await,
+            Some(status @ 300..) => self.conclude_transfer(Err(format!("the other end said {status}"))).await,
+            Some(_) | None => {}
         }
     }
 

@@ -41,6 +41,7 @@ fn short(name: &str) -> Option<&'static str> {
         "content-type" => Some("c"),
         "supported" => Some("k"),
         "refer-to" => Some("r"),
+        "event" => Some("o"),
         _ => None,
     }
 }
@@ -134,6 +135,16 @@ pub(super) fn response_description(response: &Response) -> Option<Vec<u8>> {
     description(header(response, "Content-Type").as_deref(), response.body()).ok().flatten()
 }
 
+/// How far a transfer has come, by a NOTIFY about it (RFC 3515, 2.4.5).
+pub(super) fn refer_status(request: &Request) -> Option<u16> {
+    let event = header(request, "Event")?;
+    if !event.split(';').next()?.trim().eq_ignore_ascii_case("refer") {
+        return None;
+    }
+    let body = std::str::from_utf8(request.body()).ok()?;
+    body.lines().next()?.strip_prefix("SIP/2.0 ")?.split(' ').next()?.parse().ok()
+}
+
 /// The user part of a URI, or its host if it has none.
 pub(super) fn called(uri: &Uri) -> String {
     uri.user().map_or_else(|| uri.host().to_string(), str::to_owned)
@@ -159,6 +170,22 @@ mod tests {
         assert_eq!(description(Some("text/plain"), b"hello"), Err(NotSdp));
         assert_eq!(description(Some("application/sdp"), b"\r\n"), Ok(None));
         assert_eq!(description(None, b"v=0"), Ok(Some(b"v=0".to_vec())));
+    }
+
+    #[test]
+    fn the_progress_of_a_transfer_is_read() {
+        let notify = |event: &str, body: &str| {
+            let text = format!(
+                "NOTIFY sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bK1\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:c@d>;tag=2\r\n\
+                 Call-ID: 1\r\nCSeq: 1 NOTIFY\r\n{event}\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            refer_status(&Request::try_from(text.as_bytes()).unwrap())
+        };
+        assert_eq!(notify("Event: refer;id=2", "SIP/2.0 200 OK\r\n"), Some(200));
+        assert_eq!(notify("o: refer", "SIP/2.0 486 Busy Here"), Some(486));
+        assert_eq!(notify("Event: presence", "SIP/2.0 200 OK"), None);
+        assert_eq!(notify("Event: refer", "nonsense"), None);
     }
 
     #[test]
