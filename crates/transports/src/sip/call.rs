@@ -58,6 +58,8 @@ pub(super) struct Live {
     /// We have offered in an answer; its ACK brings theirs.
     offered: bool,
     transfer: Option<(Option<CallId>, Time)>,
+    /// The caller is with somebody else.
+    transferred: bool,
     /// Somebody has said that the call is over.
     over: bool,
 }
@@ -123,6 +125,7 @@ impl Live {
             media,
             offered,
             transfer,
+            transferred: false,
             over,
         })
     }
@@ -226,6 +229,10 @@ impl Live {
         match state {
             DialogState::Updated(_, request, handle) => self.on_update(&request, handle).await,
             DialogState::Confirmed(..) if self.offered => self.on_late_answer().await,
+            // The news of the transfer has been answered: now the call may end.
+            DialogState::Confirmed(..) if self.transferred => {
+                self.hang_up("SIP;cause=200;text=\"Transferred\"").await;
+            }
             DialogState::Info(_, request, handle) => self.on_info(&request, handle).await,
             DialogState::Options(_, _, handle) => {
                 let _ = handle.respond(StatusCode::OK, Some(abilities()), None).await;
@@ -400,9 +407,7 @@ impl Live {
         } else if let Err(why) = outcome {
             tracing::warn!("a transfer failed: {why}");
         }
-        if done {
-            self.hang_up("SIP;cause=200;text=\"Transferred\"").await;
-        }
+        self.transferred = done;
     }
 }
 
