@@ -806,3 +806,56 @@ fn question_time_is_over_although_the_caller_coughed() {
         "7300 question.dropped question=h_01 reason=expired",
     );
 }
+
+#[test]
+fn vc_21_a_step_whose_question_waits_for_a_running_tool_does_not_hang_up() {
+    check(
+        &default(),
+        "0 chat
+         100 message pay and book
+         200 asked p1 pay Shall I pay?
+         300 call g1 c2 book {}
+         400 message yes
+         500 check c1 yes
+         600 ask c2 book Shall I book?
+         700 call g1 c3 end_call {}
+         800 done g1
+         900 ran p1 Paid.",
+        "500 ! run p1 by yes
+         800 model.told text=Refused
+         900 question.held question=h_02
+         - ! end_call
+         - question.dropped",
+    );
+}
+
+#[test]
+fn vc_59_an_unclear_verdict_on_the_first_word_does_not_stand_for_the_yes_behind_it() {
+    let said = |first: &str| {
+        after(
+            ASKED,
+            &format!(
+                "5300 speech 2 5300
+                 5400 end 2 5400
+                 5450 words 2 mm-hm
+                 5650 speech 3 5640
+                 5700 {first}
+                 5900 end 3 5880
+                 6000 words 3 yes
+                 6300 check c2 yes"
+            ),
+        )
+    };
+    for first in ["check c1 veto backchannel", "check c1 unclear", "check c1 failed"] {
+        check(
+            &default(),
+            &said(first),
+            "5600 ! check c_01 mm-hm
+             ! check c_02 mm-hm yes
+             ! run c1 by mm-hm yes
+             - question.repeated",
+        );
+    }
+    // A yes does stand for it, without a second call of the model.
+    check(&default(), &said("check c1 yes"), "! run c1 by mm-hm yes\n- ! check c_02");
+}

@@ -73,6 +73,10 @@ pub(crate) struct Mouth {
     counts: [u32; 2],
     /// What is said about playout, when it arrives.
     said: Vec<(Time, PlayoutEvent)>,
+    /// Words on what was played that come behind the next such word.
+    held_back: Vec<PlayoutEvent>,
+    /// The piece that began last.
+    last_begun: Option<Queued>,
     /// Where every sample went.
     pub(crate) sounded: Vec<Sounded>,
     /// Every piece, for the recording.
@@ -136,6 +140,8 @@ impl Mouth {
             ack_faults,
             counts: [0; 2],
             said: Vec::new(),
+            held_back: Vec::new(),
+            last_begun: None,
             sounded: Vec::new(),
             pieces: Vec::new(),
         }
@@ -231,18 +237,29 @@ impl Mouth {
     }
 
     fn say_finished(&mut self, at: Time, queued: &Queued, last_audible: Time) {
-        let event = PlayoutEvent::Finished {
+        if queued.ack.lose {
+            return;
+        }
+        let event = self.finished(queued, last_audible);
+        if queued.ack.reorder {
+            self.held_back.push(event);
+            return;
+        }
+        let at = at + queued.ack.delay;
+        let again = queued.ack.duplicate.then(|| event.clone());
+        let behind = std::mem::take(&mut self.held_back);
+        for event in std::iter::once(event).chain(again).chain(behind) {
+            self.say(at, event);
+        }
+    }
+
+    fn finished(&self, queued: &Queued, last_audible: Time) -> PlayoutEvent {
+        PlayoutEvent::Finished {
             utterance: queued.piece.utterance,
             last_audible,
             delay: self.line.delay,
             evidence: self.line.evidence,
             lost: queued.lost,
-        };
-        if !queued.ack.lose {
-            self.say(at + queued.ack.delay, event.clone());
-            if queued.ack.duplicate {
-                self.say(at + queued.ack.delay, event);
-            }
         }
     }
 
@@ -323,6 +340,11 @@ impl Mouth {
             return;
         }
         self.say(now, PlayoutEvent::Started { utterance: piece.piece.utterance, at: now });
+        let before = self.last_begun.replace(piece.clone());
+        if let Some(before) = before.filter(|_| piece.ack.earlier) {
+            let event = self.finished(&before, now);
+            self.say(now + piece.ack.delay, event);
+        }
         self.playing = Some(Playing { piece, before: Duration::ZERO, since: Some(now), finished: false });
     }
 
@@ -344,5 +366,7 @@ fn no_fault(kind: UtteranceKind) -> AckFault {
         lose: false,
         duplicate: false,
         after_clear: AfterClear::Silent,
+        reorder: false,
+        earlier: false,
     }
 }

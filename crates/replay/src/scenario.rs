@@ -337,6 +337,10 @@ pub struct AckFault {
     pub duplicate: bool,
     /// What comes for speech that was thrown away.
     pub after_clear: AfterClear,
+    /// It comes behind the word on the next piece that is played; never, if there is none.
+    pub reorder: bool,
+    /// When the piece begins to sound, the word on the piece before it comes once more.
+    pub earlier: bool,
 }
 
 /// What the far end says of speech that was thrown away before it sounded.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sayback_core::{EvidenceClass, Time, UtteranceKind, Verdict};
 use sayback_replay::scenario::{
-    Act, AnchorEvent, ScriptedAnswer, ScriptedError, SpeechMode, ToolAnswer, Transport, When,
+    Act, AfterClear, AnchorEvent, ScriptedAnswer, ScriptedError, SpeechMode, ToolAnswer, Transport, When,
     check_expectations, parse_scenario,
 };
 use serde_json::{Value, json};
@@ -81,6 +81,8 @@ gap = "350ms"
 [[ack]]
 after_clear = "echo"
 lose = true
+reorder = true
+earlier = true
 
 [[expect]]
 event = "question.dropped"
@@ -136,7 +138,9 @@ fn every_key_is_read() {
     assert_eq!(scenario.tools[0].answer, ToolAnswer::Result(json!({ "ok": true, "message": "Booked." })));
     assert_eq!(scenario.tts_faults[0].on.kind, Some(UtteranceKind::Question));
     assert_eq!(scenario.tts_faults[0].on.occurrence, Some(1));
-    assert!(scenario.ack_faults[0].lose);
+    let ack = &scenario.ack_faults[0];
+    assert!(ack.lose && ack.reorder && ack.earlier && !ack.duplicate);
+    assert_eq!(ack.after_clear, AfterClear::Echo);
     assert_eq!(scenario.limit, Duration::from_secs(60));
 }
 

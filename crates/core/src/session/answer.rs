@@ -425,10 +425,22 @@ impl Session {
     }
 }
 
-/// Whether a check is about these words: the same, or with only a further affirmation behind them (row 22).
+/// Whether a check is about these words: the same, or with only a further affirmation behind them (row 22). A verdict
+/// that was neither yes nor no does not stand for more words than it was given: "mm-hm" may be unclear and "mm-hm, yes"
+/// is not, whenever the check happened to begin.
 fn covers(check: &Check, words: &str, language: &str) -> bool {
+    let decided = !check.answer.as_ref().is_some_and(is_undecided);
     words
         .strip_prefix(check.words.as_str())
         .map(str::trim)
-        .is_some_and(|further| further.is_empty() || check::is_affirmation(language, further))
+        .is_some_and(|further| further.is_empty() || (decided && check::is_affirmation(language, further)))
+}
+
+fn is_undecided(answer: &CheckAnswer) -> bool {
+    match answer {
+        CheckAnswer::Verdict { verdict: Verdict::Yes | Verdict::No } => false,
+        CheckAnswer::Verdict { verdict: Verdict::Unclear }
+        | CheckAnswer::Vetoed { .. }
+        | CheckAnswer::Failed { .. } => true,
+    }
 }

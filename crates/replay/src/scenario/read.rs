@@ -359,6 +359,8 @@ fn ack_fault(fields: &Fields<'_, '_>) -> AckFault {
         lose: fields.flag("lose"),
         duplicate: fields.flag("duplicate"),
         after_clear: fields.choice("after_clear", &[("echo", AfterClear::Echo)]).unwrap_or_default(),
+        reorder: fields.flag("reorder"),
+        earlier: fields.flag("earlier"),
     };
     fields.finish();
     fault
