@@ -846,7 +846,7 @@ fn vc_59_an_unclear_verdict_on_the_first_word_does_not_stand_for_the_yes_behind_
             ),
         )
     };
-    for first in ["check c1 veto backchannel", "check c1 unclear", "check c1 failed"] {
+    for first in ["check c1 veto backchannel", "check c1 unclear"] {
         check(
             &default(),
             &said(first),
@@ -858,4 +858,6 @@ fn vc_59_an_unclear_verdict_on_the_first_word_does_not_stand_for_the_yes_behind_
     }
     // A yes does stand for it, without a second call of the model.
     check(&default(), &said("check c1 yes"), "! run c1 by mm-hm yes\n- ! check c_02");
+    // And a check that failed is not tried again (VC-52).
+    check(&default(), &said("check c1 fail down"), "answer.checked question=h_01\n- ! check c_02\n- ! run");
 }

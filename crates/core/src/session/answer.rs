@@ -427,7 +427,7 @@ impl Session {
 
 /// Whether a check is about these words: the same, or with only a further affirmation behind them (row 22). A verdict
 /// that was neither yes nor no does not stand for more words than it was given: "mm-hm" may be unclear and "mm-hm, yes"
-/// is not, whenever the check happened to begin.
+/// is not, whenever the check happened to begin. A check that failed is not tried again (VC-52).
 fn covers(check: &Check, words: &str, language: &str) -> bool {
     let decided = !check.answer.as_ref().is_some_and(is_undecided);
     words
@@ -438,9 +438,7 @@ fn covers(check: &Check, words: &str, language: &str) -> bool {
 
 fn is_undecided(answer: &CheckAnswer) -> bool {
     match answer {
-        CheckAnswer::Verdict { verdict: Verdict::Yes | Verdict::No } => false,
-        CheckAnswer::Verdict { verdict: Verdict::Unclear }
-        | CheckAnswer::Vetoed { .. }
-        | CheckAnswer::Failed { .. } => true,
+        CheckAnswer::Verdict { verdict: Verdict::Yes | Verdict::No } | CheckAnswer::Failed { .. } => false,
+        CheckAnswer::Verdict { verdict: Verdict::Unclear } | CheckAnswer::Vetoed { .. } => true,
     }
 }

@@ -19,6 +19,7 @@
 //! ```
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod caller;
 pub(crate) mod monitor;
 pub(crate) mod world;
 
