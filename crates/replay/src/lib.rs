@@ -2,6 +2,7 @@
 
 pub mod bundle;
 pub mod conform;
+pub mod consent;
 pub mod engines;
 mod mouth;
 pub mod report;
