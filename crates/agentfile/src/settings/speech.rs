@@ -20,6 +20,19 @@ pub enum SttProvider {
     OpenAiRealtime,
 }
 
+impl SttProvider {
+    /// Its name in agent files and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whisper => "whisper",
+            Self::Deepgram => "deepgram",
+            Self::Soniox => "soniox",
+            Self::OpenAi => "openai",
+            Self::OpenAiRealtime => "openai-realtime",
+        }
+    }
+}
+
 /// Speech recognition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SttSettings {
@@ -48,6 +61,19 @@ pub enum TtsProvider {
     Deepgram,
     /// OpenAI, or any server that speaks its protocol.
     OpenAi,
+}
+
+impl TtsProvider {
+    /// Its name in agent files and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Piper => "piper",
+            Self::ElevenLabs => "elevenlabs",
+            Self::Cartesia => "cartesia",
+            Self::Deepgram => "deepgram",
+            Self::OpenAi => "openai",
+        }
+    }
 }
 
 /// The voice.

@@ -40,8 +40,8 @@ pub(crate) fn begin(
     let voiced = |name: String| if sound { name } else { String::new() };
     sheet.engines = EngineSheet {
         model: format!("{}/{}", file.llm.provider.name(), file.llm.model),
-        stt: voiced(format!("whisper/{}", file.stt.model)),
-        tts: voiced(format!("piper/{}", file.tts.voice)),
+        stt: voiced(format!("{}/{}", file.stt.provider.name(), file.stt.model)),
+        tts: voiced(format!("{}/{}", file.tts.provider.name(), file.tts.voice)),
     };
     sheet.sound = sound.then(SoundSheet::default);
     Recorder::create_redacted(&folder, &sheet, redactor(file)).map(Some).map_err(stop)
