@@ -34,7 +34,7 @@ pub use builder::{BuildError, Field, IntoOutput, ToolBuilder, ToolInputError};
 pub use duration::parse_duration;
 pub use error::{AgentFileError, Fault};
 pub use frozen::{canonical, parse_strict};
-pub use lint::{Finding, Severity, lint};
+pub use lint::{CODES, Finding, Severity, lint};
 pub use question::MAX_QUESTION;
 pub use schema::Schema;
 pub use settings::{

@@ -1,26 +1,46 @@
 //! The linter: questions that a caller cannot answer well, and yeses that cover less than what runs (VC-16).
 
-use std::collections::BTreeMap;
+mod sample;
+mod wording;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::AgentFile;
 use crate::question::TemplateQuestion;
 use crate::template::{Template, View};
 use crate::tools::Origin;
 
-/// How fast a voice speaks, in characters a second.
-const CHARACTERS_PER_SECOND: f32 = 15.0;
+/// The kinds of findings; each has a page in `docs/lints`.
+pub const CODES: [&str; 15] = [
+    "either-or",
+    "free-text",
+    "long-question",
+    "long-tail",
+    "markup",
+    "missing-language",
+    "negation",
+    "no-question-mark",
+    "open-input",
+    "partly-spoken",
+    "sample-failed",
+    "two-actions",
+    "ungrouped-digits",
+    "unknown-language",
+    "unspoken-field",
+];
+
 /// A question this long is hard to hold in mind.
 const LONG: f32 = 8.0;
 /// A question this long is answered before it ends.
 const TOO_LONG: f32 = 12.0;
-/// Callers answer once they have heard the last value: what follows it invites a yes that comes too early.
-const TAIL: f32 = 0.3;
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth a look.
     Warning,
@@ -28,11 +48,19 @@ pub enum Severity {
     Error,
 }
 
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
 /// One thing that the linter found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Its kind: `free-text`, `unspoken-field`, `open-input`, `no-question-mark`, `long-tail`, `long-question`,
-    /// `missing-language`, `sample-failed`.
+    /// Its kind: one of [`CODES`].
     pub code: &'static str,
     /// How bad it is.
     pub severity: Severity,
@@ -46,30 +74,29 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        };
-        write!(f, "line {}: {severity} [{}]: {}; {}", self.line, self.code, self.message, self.fix)
+        let Self { code, severity, line, message, fix } = self;
+        write!(f, "line {line}: {severity} [{code}]: {message}; {fix}")
     }
 }
 
 /// Everything there is to say about an agent's questions, in the order of the file.
 pub fn lint(file: &AgentFile) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for origin in &file.origins {
-        let Some(question) = &origin.question else { continue };
-        lint_languages(origin, question, &mut findings);
+    let asked = || file.origins.iter().filter_map(|origin| Some((origin, origin.question.as_ref()?)));
+    let spoken: Vec<&str> =
+        asked().flat_map(|(_, question)| question.by_language.keys()).map(String::as_str).collect();
+    for (origin, question) in asked() {
+        lint_languages(origin, question, &spoken, &mut findings);
         lint_openness(origin, &mut findings);
         for (tag, template) in &question.by_language {
             let line = origin.lines.get(tag).copied().unwrap_or(origin.line);
             let place = Place { origin, tag, template, line };
             lint_fields(&place, &mut findings);
-            lint_wording(&place, &mut findings);
-            lint_length(&place, &mut findings);
+            lint_sound(&place, &mut findings);
         }
     }
-    findings.sort_by(|a, b| (a.line, a.code).cmp(&(b.line, b.code)));
+    findings.sort_by(|a, b| (a.line, a.code, &a.message).cmp(&(b.line, b.code, &b.message)));
+    findings.dedup();
     findings
 }
 
@@ -87,7 +114,25 @@ impl Place<'_> {
     }
 }
 
-fn lint_languages(origin: &Origin, question: &TemplateQuestion, findings: &mut Vec<Finding>) {
+/// Each tool asks in the agent's language, and in every other one that any tool of the agent asks in.
+fn lint_languages(
+    origin: &Origin,
+    question: &TemplateQuestion,
+    spoken: &[&str],
+    findings: &mut Vec<Finding>,
+) {
+    let mut others: Vec<&str> = spoken.to_vec();
+    others.sort_unstable();
+    others.dedup();
+    for other in others.into_iter().filter(|tag| !question.by_language.contains_key(*tag)) {
+        findings.push(Finding {
+            code: "missing-language",
+            severity: Severity::Warning,
+            line: origin.line,
+            message: format!("`{}` has no question in `{other}`, though another tool has one", origin.name),
+            fix: format!("add `confirm.{other} = \"…\"`: else a call in it changes its language to ask"),
+        });
+    }
     if question.choose("").is_none() {
         let language = &question.language;
         findings.push(Finding {
@@ -117,7 +162,7 @@ fn lint_openness(origin: &Origin, findings: &mut Vec<Finding>) {
 
 fn lint_fields(place: &Place<'_>, findings: &mut Vec<Finding>) {
     let schema = &place.origin.schema;
-    let spoken = place.template.fields();
+    let spoken = heard(place);
     let whole_input = spoken.contains("input");
     for field in schema.fields() {
         if spoken.contains(field) && schema.field(field).is_some_and(is_free_text) {
@@ -135,6 +180,20 @@ fn lint_fields(place: &Place<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
+/// The fields that the question reads by name, and those with which it changes: a slice reads its field without its
+/// template saying so.
+fn heard(place: &Place<'_>) -> BTreeSet<String> {
+    let mut fields = place.template.fields();
+    let render =
+        |input: &Value| place.template.render(View { input, vars: &BTreeMap::new(), language: place.tag });
+    let input = sample::sample(place.origin);
+    let Ok(text) = render(&input) else { return fields };
+    let changes = sample::changes(place.origin, &input);
+    let moved = changes.into_iter().filter(|change| render(&change.input).is_ok_and(|other| other != text));
+    fields.extend(moved.map(|change| change.field));
+    fields
+}
+
 fn is_free_text(field: &Value) -> bool {
     let is_text = field.get("type").is_none_or(|kind| {
         kind == "string" || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "string"))
@@ -142,38 +201,31 @@ fn is_free_text(field: &Value) -> bool {
     is_text && !["format", "enum", "const", "pattern", "maxLength"].iter().any(|key| field.get(key).is_some())
 }
 
-fn lint_wording(place: &Place<'_>, findings: &mut Vec<Finding>) {
-    let source = place.template.source();
-    if !source.contains(['?', '？', '؟']) && !source.trim_end().ends_with(['か', '。']) {
-        let fix = "end it with a question mark, so that the voice asks";
-        findings.push(place.finding("no-question-mark", Severity::Warning, "does not ask".to_owned(), fix));
-    }
-    let Some((_, tail)) = source.rsplit_once("}}") else { return };
-    let spoken = tail.chars().filter(|c| c.is_alphanumeric() || *c == ' ').count();
-    let seconds = spoken as f32 / CHARACTERS_PER_SECOND;
-    if seconds > TAIL {
-        let message = format!("goes on for about {:.0} ms after its last value", seconds * 1_000.0);
-        let fix =
-            "put the value last: callers say yes once they have heard it, and a yes before the end is no yes";
-        findings.push(place.finding("long-tail", Severity::Warning, message, fix));
-    }
-}
-
-fn lint_length(place: &Place<'_>, findings: &mut Vec<Finding>) {
-    let input = sample(place.origin);
-    let view = View { input: &input, vars: &BTreeMap::new(), language: place.tag };
-    let text = match place.template.render(view) {
+/// What the question sounds like with a made-up input, and whether each change of the input can be heard (VC-16).
+fn lint_sound(place: &Place<'_>, findings: &mut Vec<Finding>) {
+    let input = sample::sample(place.origin);
+    let render =
+        |input: &Value| place.template.render(View { input, vars: &BTreeMap::new(), language: place.tag });
+    let text = match render(&input) {
         Ok(text) => text,
         // Call variables have no sample.
-        Err(_) if place.template.names().contains("vars") => return,
+        Err(_) if place.template.names().contains("vars") => {
+            return wording::lint_wording(place, &wording::without_values(place.template.source()), findings);
+        }
         Err(why) => {
             let message = format!("cannot be built from the sample input {input}: {why}");
             let fix = "give its fields a `format` or `examples` that fits the filter";
             findings.push(place.finding("sample-failed", Severity::Warning, message, fix));
-            return;
+            return wording::lint_wording(place, &wording::without_values(place.template.source()), findings);
         }
     };
-    let seconds = text.chars().count() as f32 / CHARACTERS_PER_SECOND;
+    wording::lint_wording(place, &text, findings);
+    lint_length(place, &text, findings);
+    lint_changes(place, &input, &text, findings);
+}
+
+fn lint_length(place: &Place<'_>, text: &str, findings: &mut Vec<Finding>) {
+    let seconds = wording::seconds(place.tag, text.chars().count());
     let severity = if seconds > TOO_LONG { Severity::Error } else { Severity::Warning };
     if seconds > LONG {
         let message = format!("takes about {seconds:.0} s to say: \"{text}\"");
@@ -182,47 +234,22 @@ fn lint_length(place: &Place<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// An input that fits the schema, as far as one can be made up.
-fn sample(origin: &Origin) -> Value {
-    let field = |name: &str| origin.schema.field(name).map_or(Value::Null, sample_of);
-    let fields = origin.schema.fields().into_iter().map(|name| (name.to_owned(), field(name)));
-    Value::Object(fields.collect::<Map<_, _>>())
-}
-
-fn sample_of(field: &Value) -> Value {
-    let first = |key: &str| field.get(key).and_then(|list| list.get(0)).cloned();
-    let given = first("examples").or_else(|| field.get("const").cloned()).or_else(|| first("enum"));
-    if let Some(value) = given.or_else(|| field.get("default").cloned()) {
-        return value;
-    }
-    let least = field.get("minimum").and_then(Value::as_i64);
-    match field.get("type").and_then(Value::as_str).unwrap_or("string") {
-        "integer" | "number" => json!(least.unwrap_or(2)),
-        "boolean" => Value::Bool(true),
-        "array" => {
-            let item = field.get("items").map_or(Value::Null, sample_of);
-            Value::Array(vec![item.clone(), item])
+/// Changes each field that the run uses, and listens whether the question changes with it.
+fn lint_changes(place: &Place<'_>, input: &Value, text: &str, findings: &mut Vec<Finding>) {
+    let spoken = heard(place);
+    let whole = spoken.contains("input");
+    for change in sample::changes(place.origin, input) {
+        let used = place.origin.uses.as_ref().is_none_or(|uses| uses.contains(&change.field));
+        // A field that cannot be heard at all has a finding of its own.
+        if !used || !(whole || spoken.contains(&change.field)) {
+            continue;
         }
-        "object" => {
-            let properties = field.get("properties").and_then(Value::as_object);
-            let fields =
-                properties.into_iter().flatten().map(|(name, inner)| (name.clone(), sample_of(inner)));
-            Value::Object(fields.collect())
+        let view = View { input: &change.input, vars: &BTreeMap::new(), language: place.tag };
+        if place.template.render(view).as_deref() == Ok(text) {
+            let (field, from, to) = (&change.path, &change.from, &change.to);
+            let message = format!("is the same for `{field}` = {from} and {to}");
+            let fix = "speak the whole value (another filter, or `{{ field }}` itself): a yes must cover exactly what runs";
+            findings.push(place.finding("partly-spoken", Severity::Warning, message, fix));
         }
-        _ => Value::String(sample_text(field.get("format").and_then(Value::as_str))),
     }
-}
-
-fn sample_text(format: Option<&str>) -> String {
-    let text = match format {
-        Some("date") => "2026-12-03",
-        Some("local-date-time") => "2026-12-03T15:30",
-        Some("date-time") => "2026-12-03T15:30:00+01:00",
-        Some("time") => "15:30:00+01:00",
-        Some("local-time") => "15:30",
-        Some("email" | "idn-email") => "anna.smith@example.com",
-        Some("phone") => "+49 30 1234567",
-        _ => "something",
-    };
-    text.to_owned()
 }

@@ -76,6 +76,12 @@ impl Schema {
         !closed("additionalProperties") && !closed("unevaluatedProperties")
     }
 
+    /// Where an input is refused, as JSON pointers.
+    pub(crate) fn refusals(&self, input: &Value) -> Vec<String> {
+        let errors = self.validator.iter_errors(input).take(MAX_ERRORS);
+        errors.map(|error| error.instance_path().as_str().to_owned()).collect()
+    }
+
     /// A field's own schema, references followed.
     pub(crate) fn field(&self, name: &str) -> Option<&Value> {
         self.source.get("properties")?.get(name).map(|field| self.follow(field))

@@ -337,7 +337,7 @@ fn the_linter_finds_questions_that_callers_cannot_answer_well() {
             "line 10: warning [free-text]: the question of `t` (en) speaks `a`",
         ),
         ("confirm = \"On {{ d }}?\"", "unspoken-field", "leaves out `a`, which the run uses"),
-        ("confirm = \"I book {{ d }}.\"", "no-question-mark", "does not ask"),
+        ("confirm = \"I book {{ d }}.\"", "no-question-mark", "does not end in a question"),
         ("confirm = \"On {{ d }}, is that right?\"", "long-tail", "after its last value"),
         (&format!("confirm = \"A {long} day, {{{{ d }}}}?\""), "long-question", "error [long-question]"),
         (

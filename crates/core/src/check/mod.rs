@@ -44,6 +44,25 @@ pub struct Reply<'a> {
     pub agent_speech_after: bool,
 }
 
+/// Why a yes to a question would say nothing, so that every yes to it is vetoed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswerable {
+    /// It asks of a denial: a yes has two readings.
+    Denial,
+    /// It offers a choice.
+    Choice,
+}
+
+/// Whether a yes to the question would be vetoed whatever the words: for authors, before a caller finds out.
+///
+/// `None` in a language without a lexicon, where every yes is vetoed.
+pub fn unanswerable(language: &str, question: &str) -> Option<Unanswerable> {
+    let language = Language::from_tag(language)?;
+    let asked = asked::asked(language, lexicon::of(language), question);
+    let denial = asked.denial.then_some(Unanswerable::Denial);
+    denial.or(asked.choice.then_some(Unanswerable::Choice))
+}
+
 /// Whether the words are an affirmation and nothing else: "yes, that's right, thank you".
 ///
 /// A value or any other word makes it false, and so does an unknown language.

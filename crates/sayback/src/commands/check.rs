@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use sayback_agentfile::{Severity, lint};
+use sayback_agentfile::{Finding, Severity, lint};
+use serde_json::{Value, json};
 
 use crate::engines::load_agent;
 use crate::exit::{FAULTS, Stop};
@@ -12,22 +13,37 @@ use crate::exit::{FAULTS, Stop};
 pub(crate) struct Args {
     /// The agent file
     agent: PathBuf,
+    /// One JSON object, for other programs
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let file = load_agent(&args.agent)?;
     let findings = lint(&file);
-    for finding in &findings {
-        out!("{}:{}", args.agent.display(), finding);
-    }
     let errors = findings.iter().filter(|f| f.severity == Severity::Error).count();
+    let warnings = findings.len() - errors;
     let tools: usize = file.agent.skills.iter().map(|skill| skill.tools.len()).sum();
-    out!(
-        "{}: {} tools, {} errors, {} warnings",
-        args.agent.display(),
-        tools,
-        errors,
-        findings.len() - errors
-    );
+    let path = args.agent.display();
+    if args.json {
+        let findings: Vec<Value> = findings.iter().map(as_json).collect();
+        let all = json!({
+            "file": path.to_string(), "tools": tools, "errors": errors, "warnings": warnings, "findings": findings,
+        });
+        out!("{all}");
+    } else {
+        for Finding { code, severity, line, message, fix } in &findings {
+            out!("{path}:{line}: {severity} [{code}]: {message}\n  hint: {fix}; see docs/lints/{code}.md");
+        }
+        out!("{path}: {tools} tools, {errors} errors, {warnings} warnings");
+    }
     Ok(if errors > 0 { FAULTS } else { 0 })
+}
+
+fn as_json(finding: &Finding) -> Value {
+    let mut value = serde_json::to_value(finding).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("page".to_owned(), json!(format!("docs/lints/{}.md", finding.code)));
+    }
+    value
 }
