@@ -1,7 +1,5 @@
 //! The linter: each kind of finding is found, is gone once it is mended, and has a page.
 
-#![expect(clippy::unwrap_used, reason = "a test of its own crate")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
