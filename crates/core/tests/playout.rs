@@ -241,6 +241,23 @@ fn a_question_with_a_long_gap_in_it_starts_again() {
 }
 
 #[test]
+fn late_words_over_the_part_before_the_gap_drop_the_question_that_started_again() {
+    for late in ["4590 words 2 no wait\n4700 began u2", "4600 began u2\n4750 words 2 no wait"] {
+        let script =
+            format!("3500 speech 2 3500\n4000 end 2 3960\n4565 cleared u1 700\n{late}\n7000 over u2 7000");
+        check(
+            &default(),
+            &after(ASKS, &script),
+            "3700 ! pause
+             ! resume
+             question.repeated question=h_01 round=0
+             question.dropped question=h_01 reason=barge_in
+             - question.heard",
+        );
+    }
+}
+
+#[test]
 fn speech_that_begins_in_the_last_300_ms_does_not_pause_the_question() {
     check(
         &default(),

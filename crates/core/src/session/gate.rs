@@ -43,6 +43,9 @@ pub(crate) struct Asking {
     pub(crate) held: (Duration, Option<Time>),
     /// When the first other agent speech after it began.
     pub(crate) other_speech: Option<Time>,
+    /// From when to when it had sounded before a long pause made it start again. Speech over that part whose words
+    /// were not known yet was over the question.
+    pub(crate) cut: Option<(Time, Time)>,
 }
 
 impl Asking {

@@ -241,6 +241,12 @@ impl Session {
     }
 
     pub(crate) fn place(&self, hold: &Hold, segment: &Segment) -> Place {
+        let over_cut = |(from, to): (Time, Time)| {
+            segment.onset.earliest < to && segment.offset.is_none_or(|offset| offset > from)
+        };
+        if hold.asking.cut.is_some_and(over_cut) {
+            return Place::Inside;
+        }
         let Some(q0) = hold.asking.began.filter(|_| hold.stage != Stage::Waiting) else {
             let own = hold.generation;
             let over = own.is_some() && self.mouth.spoke_during(segment.onset.earliest, segment.offset, own);

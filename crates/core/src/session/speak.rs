@@ -253,11 +253,16 @@ impl Session {
         self.mouth.spoken_through = Some(pause.segment);
         self.command(Command::Resume);
         self.report(Report::AgentResumed {});
-        let asking =
-            self.gate.open().is_some_and(|hold| hold.stage == Stage::Asking && hold.asking.began.is_some());
-        if asking && gap > self.policy.confirm.max_gap {
+        let asking = self.gate.open().filter(|hold| hold.stage == Stage::Asking);
+        let began =
+            asking.and_then(|hold| hold.asking.began.map(|began| hold.asking.cut.map_or(began, |c| c.0)));
+        if let Some(began) = began.filter(|_| gap > self.policy.confirm.max_gap) {
+            let cut = (began, self.now);
             self.silence_mouth();
             self.ask_again();
+            if let Some(hold) = self.gate.open_mut() {
+                hold.asking.cut = Some(cut);
+            }
         }
     }
 }

@@ -9,8 +9,8 @@ use cpal::traits::{DeviceTrait, StreamTrait};
 use cpal::{Data, FromSample, InputCallbackInfo, Sample, SampleFormat, SizedSample};
 use rtrb::{Consumer, Producer, RingBuffer};
 use sayback_core::Time;
-use sayback_media::EchoCanceller;
 use sayback_media::resample::Resampler;
+use sayback_media::{EchoCanceller, EchoPresence};
 
 use super::device::{Chosen, DeviceChoice, Direction, choose};
 use super::echo::{Cursor, EchoMode, EchoPath};
@@ -177,6 +177,7 @@ pub(crate) struct Listener {
     echo: Arc<EchoPath>,
     mode: EchoMode,
     canceller: Option<EchoCanceller>,
+    presence: EchoPresence,
     cursor: Cursor,
     stop: Arc<AtomicBool>,
     outbox: Outbox,
@@ -203,6 +204,7 @@ impl Listener {
             echo: echo.0,
             mode: echo.1,
             canceller: (echo.1 == EchoMode::Cancel).then(|| EchoCanceller::new(INPUT_RATE).ok()).flatten(),
+            presence: EchoPresence::new(),
             cursor: Cursor::default(),
             stop,
             outbox,
@@ -289,7 +291,10 @@ impl Listener {
                 let mut ahead = vec![0.0; samples.len()];
                 self.echo.read(place + HEADSTART, &mut ahead);
                 canceller.render(&ahead);
-                canceller.capture(&raw).to_vec()
+                self.presence.push(&played, &raw);
+                // It goes on learning, so that it is ready when a headset is taken off.
+                let cleaned = canceller.capture(&raw);
+                if self.presence.is_assumed() { cleaned.to_vec() } else { raw.clone() }
             }
             None => samples,
         };
