@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sayback_core::Event;
+use sayback_core::{Event, Time};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::driver::Observer;
+use crate::redact::Redactor;
 
 /// Lines of the event log that are kept of one call; of a longer one the oldest go.
 const LINES: usize = 2_000;
@@ -263,7 +264,7 @@ impl Calls {
         let entry = Entry { view, lines: VecDeque::new(), news: Some(news), call, control };
         self.shared.taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.entries().insert(Arc::clone(&id), entry);
-        CallLog { calls: self.clone(), id }
+        CallLog { calls: self.clone(), id, redactor: None }
     }
 
     fn note(&self, id: &Arc<str>, line: &Value) {
@@ -328,11 +329,29 @@ impl Drop for Place {
 pub(crate) struct CallLog {
     calls: Calls,
     id: Arc<str>,
+    redactor: Option<Redactor>,
+}
+
+impl CallLog {
+    /// Personal details stay in the call.
+    pub(crate) fn redacted(mut self, redactor: Option<Redactor>) -> Self {
+        self.redactor = redactor;
+        self
+    }
 }
 
 impl Observer for CallLog {
+    fn on_input(&mut self, _at: Time, event: &Event) {
+        if let Some(redactor) = &self.redactor {
+            redactor.learn(event);
+        }
+    }
+
     fn on_event(&mut self, line: &Value) {
-        self.calls.note(&self.id, line);
+        match &self.redactor {
+            Some(redactor) => self.calls.note(&self.id, &redactor.line(line)),
+            None => self.calls.note(&self.id, line),
+        }
     }
 }
 

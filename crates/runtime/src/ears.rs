@@ -12,6 +12,7 @@ use sayback_core::{Event, Interval, SegmentId, Time, Transcript, VoiceFrame};
 use sayback_media::{EchoDetector, EndOfTurn, SpeechProbability, VoiceDetector};
 use tokio::sync::mpsc::Sender;
 
+use crate::record::Recorder;
 use crate::stt::{Cancel, SttError, Transcribe, Transcription};
 
 mod along;
@@ -70,6 +71,7 @@ pub struct Heard<'a> {
 /// The side that the line's thread feeds.
 #[derive(Debug)]
 pub struct Ears {
+    recorder: Option<Recorder>,
     detector: VoiceDetector,
     shared: Arc<Shared>,
     pauses: u8,
@@ -162,7 +164,7 @@ pub fn ears(engines: EarEngines, events: Sender<Event>) -> (Ears, Listener) {
         }
     });
     let listener = Listener { shared: Arc::clone(&shared) };
-    (Ears { detector: VoiceDetector::new(engines.vad), shared, pauses: 0 }, listener)
+    (Ears { recorder: None, detector: VoiceDetector::new(engines.vad), shared, pauses: 0 }, listener)
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
@@ -173,8 +175,16 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
 }
 
 impl Ears {
+    /// Whatever is heard is recorded too, before it is judged.
+    pub fn record(&mut self, recorder: Recorder) {
+        self.recorder = Some(recorder);
+    }
+
     /// Takes a block of caller sound; judged frames go to the call.
     pub fn hear(&mut self, block: Heard<'_>) {
+        if let Some(recorder) = &self.recorder {
+            recorder.hear(block.start, block.raw, block.played);
+        }
         self.shared.state().note(&block);
         self.shared.hear_along(None);
         let mut frames: Vec<VoiceFrame> = Vec::new();

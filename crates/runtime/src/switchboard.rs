@@ -22,6 +22,8 @@ use crate::ears::{EarEngines, Ears, ears};
 use crate::journal::Journal;
 use crate::line::Line;
 use crate::llm::Llm;
+use crate::record::{AgentSheet, Recorder};
+use crate::redact::{Detail, Redactor};
 use crate::stt::Transcribe;
 use crate::tts::Synthesize;
 
@@ -52,6 +54,10 @@ pub struct Desk {
     pub end_of_turn: Option<Arc<EndOfTurn>>,
     /// The loop that a line is assumed to have where nothing better is known.
     pub assumed_loop: Duration,
+    /// What a recording says of the agent, if its calls are to be recorded.
+    pub recorded_as: Option<AgentSheet>,
+    /// Personal details that stay in the call: the log that others see has none of them.
+    pub redact: Vec<Detail>,
 }
 
 impl std::fmt::Debug for Desk {
@@ -88,12 +94,32 @@ pub trait Desks: Send + Sync + std::fmt::Debug {
 /// Who else hears of calls: recordings, stores.
 pub trait Witnesses: Send + Sync + std::fmt::Debug {
     /// Those for one call that begins now.
-    fn of(&self, call: &CallView, desk: &Desk) -> Vec<Box<dyn Observer>>;
+    fn of(&self, call: &CallView, desk: &Desk) -> Witness;
 
     /// Where its confirmed runs are written before they are made. Without one a run is made once within this process,
     /// and a crash in the middle of it is not told afterwards.
     fn journal(&self, _call: &CallView, _desk: &Desk) -> Option<Arc<dyn Journal>> {
         None
+    }
+
+    /// The call is over. May take its time: it is called where that holds nobody up.
+    fn ended(&self, call: &str, recorder: Option<&Recorder>);
+}
+
+/// Who hears of one call.
+#[derive(Default)]
+pub struct Witness {
+    /// Those who hear of its events.
+    pub observers: Vec<Box<dyn Observer>>,
+    /// Who writes down its sound.
+    pub recorder: Option<Recorder>,
+    /// What is said before the greeting, because of that.
+    pub notice: Option<String>,
+}
+
+impl std::fmt::Debug for Witness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Witness").field("notice", &self.notice).finish_non_exhaustive()
     }
 }
 
@@ -284,8 +310,9 @@ impl Admitted {
     pub fn start(self, line: Box<dyn Line>, control: Option<Arc<dyn LineControl>>, clock: Clock) -> Started {
         let Self { board, place, desk, asked, id } = self;
         let view = view(&id, &desk, &asked);
-        let witnesses = board.shared.witnesses.as_ref();
-        let observers = witnesses.map(|w| w.of(&view, &desk)).unwrap_or_default();
+        let witnesses = board.shared.witnesses.clone();
+        let Witness { observers, recorder, notice } =
+            witnesses.as_ref().map(|w| w.of(&view, &desk)).unwrap_or_default();
         let parts = Parts {
             agent: Arc::clone(&desk.agent),
             llm: (desk.llm)(),
@@ -295,7 +322,7 @@ impl Admitted {
             call: id.clone(),
             clock,
         };
-        let journal = witnesses.and_then(|w| w.journal(&view, &desk));
+        let journal = witnesses.as_ref().and_then(|w| w.journal(&view, &desk));
         let (mut driver, call) = Driver::new(parts);
         if let Some(journal) = journal {
             driver.write_to(journal);
@@ -305,19 +332,38 @@ impl Admitted {
             stt: Arc::clone(&desk.stt),
             end_of_turn: desk.end_of_turn.clone(),
         };
-        let (ears, listener) = ears(engines, call.clone());
+        let (mut ears, listener) = ears(engines, call.clone());
+        if let Some(recorder) = &recorder {
+            ears.record(recorder.clone());
+        }
         driver.listen(listener);
-        let log = board.shared.calls.enter(view, call.clone(), control);
+        let log = board.shared.calls.enter(view, call.clone(), control).redacted(Redactor::new(&desk.redact));
         let start = CallStart {
             transport: asked.transport,
             call: id.clone(),
             language: desk.agent.language.clone(),
-            greeting: desk.agent.greeting.clone(),
+            greeting: greeting(notice, desk.agent.greeting.clone()),
             chat: false,
         };
         let longest = board.shared.limits.longest;
-        board.spawn(hold(driver, start, Held { call: call.clone(), log, place, clock, longest }));
+        // Before anybody else has the queue: nothing may overtake the beginning. It is empty, so there is room.
+        if call.try_send(Event::CallStarted(start)).is_err() {
+            tracing::error!("the call {id} has no room for its beginning");
+        }
+        board.spawn(hold(
+            driver,
+            id.clone(),
+            Held { call: call.clone(), log, place, clock, longest, witnesses, recorder },
+        ));
         Started { id, call, ears }
+    }
+}
+
+/// A notice comes first, in the same breath: it must have been said before anything is recorded that matters.
+fn greeting(notice: Option<String>, greeting: Option<String>) -> Option<String> {
+    match (notice, greeting) {
+        (Some(notice), Some(greeting)) => Some(format!("{notice} {greeting}")),
+        (notice, greeting) => notice.or(greeting),
     }
 }
 
@@ -344,13 +390,14 @@ struct Held {
     place: Place,
     clock: Clock,
     longest: Duration,
+    witnesses: Option<Arc<dyn Witnesses>>,
+    recorder: Option<Recorder>,
 }
 
 /// Holds a call to its end, and no longer than the limit.
-async fn hold(mut driver: Driver, start: CallStart, held: Held) {
-    let Held { call, log, place, clock, longest } = held;
+async fn hold(mut driver: Driver, id: String, held: Held) {
+    let Held { call, log, place, clock, longest, witnesses, recorder } = held;
     driver.observe(Box::new(log));
-    let _ = call.send(Event::CallStarted(start)).await;
     let end = clock.now() + longest;
     let limit = async {
         tokio::time::sleep_until(clock.instant(end).into()).await;
@@ -362,6 +409,12 @@ async fn hold(mut driver: Driver, start: CallStart, held: Held) {
     tokio::select! {
         _ = driver.run() => {}
         () = limit => {}
+    }
+    if let Some(witnesses) = witnesses {
+        let ended = tokio::task::spawn_blocking(move || witnesses.ended(&id, recorder.as_ref()));
+        if let Err(error) = ended.await {
+            tracing::error!("what was to be done after a call broke off: {error}");
+        }
     }
     drop(place);
 }

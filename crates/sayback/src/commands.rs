@@ -10,6 +10,8 @@ pub(crate) mod models;
 mod record;
 pub(crate) mod replay;
 mod rewind;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 mod stored;
 pub(crate) mod sweep;
 #[cfg(feature = "mic")]

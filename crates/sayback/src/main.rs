@@ -44,6 +44,12 @@ enum Command {
     Sweep(commands::sweep::Args),
     /// Checks the evidence of recorded calls, and decides them again
     Verify(commands::verify::Args),
+    /// Answers calls over the network
+    #[cfg(feature = "serve")]
+    Serve(commands::serve::Args),
+    /// Makes a token for the server's HTTP API
+    #[cfg(feature = "serve")]
+    Token,
     /// Checks an agent file and lints its questions
     Check(commands::check::Args),
     /// Runs conformance cases
@@ -96,6 +102,10 @@ fn run(command: Command) -> Result<u8, Stop> {
         Command::Replay(args) => commands::replay::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => commands::serve::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Token => commands::serve::token(),
         Command::Check(args) => commands::check::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Models(args) => commands::models::run(&args),

@@ -1,1 +1,149 @@
-//! HTTP API and console.
+//! The HTTP side of a server: its calls, their events, what can be done to them, and how it is watched.
+//!
+//! Everything is a view of the runtime's [switchboard](sayback_runtime::switchboard). This crate may not decide anything
+//! about a call and may not know how calls come: SIP and media streams bring routes of their own, and the binary puts
+//! them together.
+//!
+//! | route | role | |
+//! |---|---|---|
+//! | `GET /healthz` | none | the process lives |
+//! | `GET /readyz` | `read` | calls are taken |
+//! | `GET /metrics` | `read` | Prometheus |
+//! | `GET /v1/calls`, `/v1/calls/{id}` | `read` | calls, and one call |
+//! | `GET /v1/calls/{id}/events` | `read` | its event log as server-sent events |
+//! | `POST /v1/calls` | `call` | calls somebody |
+//! | `POST /v1/calls/{id}/actions` | `call` | says, transfers, presses keys, mutes, ends |
+//! | `DELETE /v1/calls/{id}` | `call` | ends it |
+
+pub mod access;
+mod calls;
+mod events;
+mod metrics;
+pub mod problem;
+pub mod webhook;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::Uri;
+use axum::routing::get;
+use axum::serve::ListenerExt;
+use sayback_runtime::switchboard::{NotNow, Switchboard};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+
+pub use access::{Access, Role, Token};
+pub use metrics::Gauge;
+pub use problem::Problem;
+
+/// Largest body that is taken, in bytes.
+const LARGEST: usize = 64 * 1024;
+
+/// A call that we are to make.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outbound {
+    /// Which agent speaks, by its name in `[agents]`.
+    pub agent: String,
+    /// Who is called: a number or an address.
+    pub to: String,
+    /// Who calls, as it is shown.
+    #[serde(default)]
+    pub from: String,
+    /// Headers of the call.
+    #[serde(default)]
+    pub headers: std::collections::BTreeMap<String, String>,
+    /// Variables for the agent's templates.
+    #[serde(default)]
+    pub vars: std::collections::BTreeMap<String, String>,
+}
+
+/// Calls somebody: a transport that can.
+#[async_trait::async_trait]
+pub trait Dialer: Send + Sync + std::fmt::Debug {
+    /// Begins to call, and gives the call's id before anybody has answered.
+    ///
+    /// # Errors
+    /// If it cannot even begin.
+    async fn dial(&self, call: Outbound) -> Result<String, DialError>;
+}
+
+/// Why a call is not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DialError {
+    /// The switchboard says no.
+    #[error(transparent)]
+    NotNow(#[from] NotNow),
+    /// That is nobody who can be called.
+    #[error("{to:?} cannot be called: {reason}")]
+    BadTarget {
+        /// Who was to be called.
+        to: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nothing that can call is set up.
+    #[error("no trunk is set up to call through; name one in [sip]")]
+    NoTrunk,
+}
+
+/// What the routes need.
+#[derive(Clone, Debug)]
+pub struct Api {
+    /// The calls.
+    pub board: Switchboard,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// Who calls out, if anybody can.
+    pub dialer: Option<Arc<dyn Dialer>>,
+    /// Figures of other parts, for `/metrics`.
+    pub gauges: Vec<Gauge>,
+}
+
+/// The routes of the API.
+pub fn router(api: Api) -> Router {
+    Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics::show))
+        .route("/v1/calls", get(calls::list).post(calls::dial))
+        .route("/v1/calls/{id}", get(calls::show).delete(calls::end))
+        .route("/v1/calls/{id}/events", get(events::follow))
+        .route("/v1/calls/{id}/actions", axum::routing::post(calls::act))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_like_this)
+        .layer(DefaultBodyLimit::max(LARGEST))
+        .with_state(api)
+}
+
+async fn ready(State(api): State<Api>, headers: axum::http::HeaderMap) -> Result<&'static str, Problem> {
+    api.access.allow(&headers, Role::Read)?;
+    if api.board.is_open() { Ok("ready\n") } else { Err(NotNow::Draining.into()) }
+}
+
+async fn nowhere(uri: Uri) -> Problem {
+    Problem::not_found("no-such-route", format!("there is nothing at {}", uri.path()))
+}
+
+async fn not_like_this(method: axum::http::Method, uri: Uri) -> Problem {
+    Problem::method(format!("{} does not take {method}", uri.path()))
+}
+
+/// Answers requests until `over` is done, and then finishes those that have begun.
+///
+/// # Errors
+/// If the socket breaks.
+pub async fn serve(
+    listener: TcpListener,
+    routes: Router,
+    over: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    // A mark or an event that waits for more to send with it is late.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!("a connection keeps Nagle's delay: {error}");
+        }
+    });
+    axum::serve(listener, routes).with_graceful_shutdown(over).await
+}

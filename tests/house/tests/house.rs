@@ -18,7 +18,7 @@ const LONG_FILES: &[(&str, usize)] = &[];
 /// Functions over the limit, as `file:name`. The same holds.
 const LONG_FUNCTIONS: &[(&str, usize)] = &[];
 /// Crates whose first page does not say yet what they may not touch. The list may only shrink.
-const SILENT_CRATES: &[&str] = &["providers", "replay", "runtime", "server"];
+const SILENT_CRATES: &[&str] = &["providers", "replay", "runtime"];
 
 fn assert_none(faults: &[String], rule: &str) {
     assert!(faults.is_empty(), "{rule}\n  {}\n", faults.join("\n  "));

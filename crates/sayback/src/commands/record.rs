@@ -49,8 +49,12 @@ pub(crate) fn begin(
 
 /// What takes personal details out of what is kept of a call, if the agent wants that.
 pub(crate) fn redactor(file: &AgentFile) -> Option<Redactor> {
-    let kinds: Vec<Detail> = file
-        .privacy
+    Redactor::new(&redacted(file))
+}
+
+/// Which personal details the agent does not want kept.
+pub(crate) fn redacted(file: &AgentFile) -> Vec<Detail> {
+    file.privacy
         .redact
         .iter()
         .map(|kind| match kind {
@@ -59,8 +63,7 @@ pub(crate) fn redactor(file: &AgentFile) -> Option<Redactor> {
             Redact::Card => Detail::Card,
             Redact::Iban => Detail::Iban,
         })
-        .collect();
-    Redactor::new(&kinds)
+        .collect()
 }
 
 /// Where calls are kept that nobody named a folder for.

@@ -58,10 +58,16 @@ impl Service {
 }
 
 /// What is agreed with one service.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct VendorSettings {
     /// The secret shared with it; `None`: anybody may open a stream. For loopback only.
     pub secret: Option<String>,
+}
+
+impl std::fmt::Debug for VendorSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VendorSettings").field("secret", &self.secret.is_some()).finish()
+    }
 }
 
 /// Which services may open streams.

@@ -16,7 +16,7 @@ use sayback_runtime::agent::{
 };
 use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
 use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
-use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, NotNow, Switchboard};
+use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, NewVad, NotNow, Switchboard};
 use sayback_runtime::tts::{Synthesize, TtsError};
 use serde_json::{Value, json};
 
@@ -166,8 +166,13 @@ fn agent(booked: &Booked, keypad: bool) -> Agent {
     }
 }
 
-/// A switchboard with one desk: the first thing that the caller says makes it ask.
+/// A switchboard with one desk: the first thing that the caller says makes it ask. Speech is what is loud.
 pub(crate) fn board(most: usize) -> (Switchboard, Booked) {
+    board_with(most, Arc::new(|| Box::new(Loud)))
+}
+
+/// The same with a voice activity model.
+pub(crate) fn board_with(most: usize, vad: NewVad) -> (Switchboard, Booked) {
     let booked = Booked::default();
     let call = LlmCall { id: "call_1".to_owned(), name: "book".to_owned(), arguments: "{}".to_owned() };
     let steps = move || VecDeque::from([LlmEvent::Call(call.clone())]);
@@ -175,11 +180,13 @@ pub(crate) fn board(most: usize) -> (Switchboard, Booked) {
         agent: Arc::new(agent(&booked, true)),
         llm: Arc::new(move || Arc::new(Credulous(Mutex::new(steps())))),
         screen: None,
-        vad: Arc::new(|| Box::new(Loud)),
+        vad,
         stt: Arc::new(Yes),
         tts: Arc::new(Tone),
         end_of_turn: None,
         assumed_loop: Duration::from_millis(100),
+        recorded_as: None,
+        redact: Vec::new(),
     };
     let limits = Limits { calls: most, ..Limits::default() };
     (Switchboard::new(Arc::new(OneDesk(Arc::new(desk))), None, limits), booked)

@@ -180,6 +180,8 @@ pub(crate) fn board(most: usize) -> (Switchboard, Booked) {
         tts: Arc::new(Tone),
         end_of_turn: None,
         assumed_loop: Duration::from_millis(100),
+        recorded_as: None,
+        redact: Vec::new(),
     };
     let limits = Limits { calls: most, ..Limits::default() };
     (Switchboard::new(Arc::new(OneDesk(Arc::new(desk))), None, limits), booked)

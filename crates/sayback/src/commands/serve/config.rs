@@ -1,0 +1,365 @@
+//! The server's file: who answers what, where it listens, who may do what.
+//!
+//! Read strictly: a key that is not known is a mistake, and is told with its line. What is known and not there yet is
+//! refused as well, rather than passed over.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sayback_agentfile::parse_duration;
+use sayback_runtime::switchboard::Limits;
+use sayback_server::Token;
+use sayback_server::webhook::Webhook;
+use sayback_transports::media_stream::{MediaSettings, Service, VendorSettings};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+use crate::exit::Stop;
+
+/// The server's file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default = "here")]
+    listen: SocketAddr,
+    agents: BTreeMap<String, Spanned<WrittenAgent>>,
+    media: Option<WrittenMedia>,
+    #[serde(default)]
+    auth: WrittenAuth,
+    #[serde(default)]
+    limits: WrittenLimits,
+    #[serde(default)]
+    webhook: Vec<Spanned<WrittenWebhook>>,
+    record: Option<WrittenRecord>,
+    webrtc: Option<Spanned<toml::Table>>,
+    sip: Option<Spanned<toml::Table>>,
+    store: Option<Spanned<toml::Table>>,
+    telemetry: Option<Spanned<toml::Table>>,
+}
+
+fn here() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 8080))
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum WrittenAgent {
+    File(PathBuf),
+    Scripted { file: PathBuf, script: PathBuf },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenMedia {
+    public_url: Option<Spanned<String>>,
+    twilio: Option<Spanned<WrittenSecret>>,
+    telnyx: Option<Spanned<WrittenSecret>>,
+    plivo: Option<Spanned<WrittenSecret>>,
+    vonage: Option<Spanned<WrittenSecret>>,
+    plain: Option<Spanned<WrittenSecret>>,
+    audio_socket: Option<SocketAddr>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSecret {
+    secret_env: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenAuth {
+    #[serde(default)]
+    token: Vec<Token>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenLimits {
+    calls: usize,
+    longest: Span,
+    kept: usize,
+    drain: Span,
+}
+
+impl Default for WrittenLimits {
+    fn default() -> Self {
+        let Limits { calls, longest, kept } = Limits::default();
+        Self { calls, longest: Span(longest), kept, drain: Span(Duration::from_secs(60)) }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenWebhook {
+    url: String,
+    secret_env: String,
+    #[serde(default)]
+    events: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRecord {
+    folder: PathBuf,
+    notice: Option<String>,
+}
+
+/// A length of time as agent files write it: `"90s"`, `"1h"`.
+#[derive(Clone, Copy, Debug)]
+struct Span(Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse_duration(&text).map(Span).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Who answers: an agent file and, for a scripted model, its script.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AgentChoice {
+    pub(crate) file: PathBuf,
+    pub(crate) script: Option<PathBuf>,
+}
+
+/// The server's file, resolved.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    /// By what is called; `*` is everything else.
+    pub(crate) agents: BTreeMap<String, AgentChoice>,
+    pub(crate) media: MediaSettings,
+    pub(crate) audio_socket: Option<SocketAddr>,
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) limits: Limits,
+    pub(crate) drain: Duration,
+    pub(crate) webhooks: Vec<Webhook>,
+    /// How calls are recorded whose agents want it.
+    pub(crate) record: Option<Recording>,
+}
+
+/// How calls are recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recording {
+    /// Each in a folder of its own below this one.
+    pub(crate) folder: PathBuf,
+    /// What callers are told of it first.
+    pub(crate) notice: Option<String>,
+}
+
+/// A file being read, for messages with a place.
+struct Source<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn stop(&self, at: usize, message: &str, hint: &str) -> Stop {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let hint = if hint.is_empty() { String::new() } else { format!("\n  hint: {hint}") };
+        Stop::unusable(format!("{}:{line}:{column}: {message}{hint}", self.path.display()))
+    }
+
+    /// A secret out of the environment.
+    fn secret(&self, at: usize, variable: &str) -> Result<String, Stop> {
+        match std::env::var(variable) {
+            Ok(secret) if !secret.is_empty() => Ok(secret),
+            Ok(_) | Err(_) => {
+                let stop = self.stop(at, &format!("the secret {variable} is not set"), "");
+                Err(Stop::missing(format!("{stop}\n  hint: export {variable}=… before you start")))
+            }
+        }
+    }
+}
+
+/// Reads the server's file.
+pub(crate) fn load(path: &Path) -> Result<Config, Stop> {
+    let unreadable = |error: std::io::Error| {
+        Stop::unusable(format!(
+            "{}: cannot be read: {error}\n  hint: name a server file, for example configs/hosted.toml",
+            path.display()
+        ))
+    };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let source = Source { path, text: &text };
+    let written: Written = toml::from_str(&text).map_err(|error| {
+        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        source.stop(error.span().map_or(0, |span| span.start), &message, "see docs/server.md")
+    })?;
+    resolve(&source, written)
+}
+
+fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
+    refuse_absent(source, &written)?;
+    let folder = source.path.parent().unwrap_or(Path::new("")).to_owned();
+    let mut agents = BTreeMap::new();
+    for (called, choice) in written.agents {
+        let at = choice.span().start;
+        let choice = match choice.into_inner() {
+            WrittenAgent::File(file) => AgentChoice { file: folder.join(file), script: None },
+            WrittenAgent::Scripted { file, script } => {
+                AgentChoice { file: folder.join(file), script: Some(folder.join(script)) }
+            }
+        };
+        if !choice.file.is_file() {
+            let message = format!("there is no agent file {}", choice.file.display());
+            return Err(source.stop(at, &message, "paths are looked for beside the server's file"));
+        }
+        agents.insert(called, choice);
+    }
+    if agents.is_empty() {
+        return Err(source.stop(0, "nobody answers", "write [agents] with \"*\" = \"clinic.toml\""));
+    }
+    let audio_socket = written.media.as_ref().and_then(|media| media.audio_socket);
+    if audio_socket.is_some_and(|address| !address.ip().is_loopback() && !is_private(address)) {
+        let hint = "AudioSocket proves nothing: listen on loopback or on a private network";
+        return Err(source.stop(0, "media.audio_socket is reachable from outside", hint));
+    }
+    let mut webhooks = Vec::new();
+    for hook in written.webhook {
+        let at = hook.span().start;
+        let WrittenWebhook { url, secret_env, events } = hook.into_inner();
+        if !url.starts_with("https://") && !url.starts_with("http://") {
+            return Err(source.stop(at, &format!("{url:?} is no address"), "write https://…"));
+        }
+        webhooks.push(Webhook { url, secret: source.secret(at, &secret_env)?, events });
+    }
+    let limits = &written.limits;
+    Ok(Config {
+        listen: written.listen,
+        agents,
+        media: media(source, written.media, written.listen)?,
+        audio_socket,
+        tokens: written.auth.token,
+        limits: Limits { calls: limits.calls, longest: limits.longest.0, kept: limits.kept },
+        drain: limits.drain.0,
+        webhooks,
+        record: written
+            .record
+            .map(|WrittenRecord { folder: below, notice }| Recording { folder: folder.join(below), notice }),
+    })
+}
+
+/// What has a name and is not there yet: passing it over would be a promise.
+fn refuse_absent(source: &Source<'_>, written: &Written) -> Result<(), Stop> {
+    let absent = [
+        ("sip", &written.sip),
+        ("webrtc", &written.webrtc),
+        ("store", &written.store),
+        ("telemetry", &written.telemetry),
+    ];
+    for (name, table) in absent {
+        if let Some(table) = table {
+            let message = format!("[{name}] is not there yet");
+            return Err(source.stop(table.span().start, &message, "leave it out"));
+        }
+    }
+    Ok(())
+}
+
+fn is_private(address: SocketAddr) -> bool {
+    match address.ip() {
+        std::net::IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),
+        std::net::IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
+/// Which services may open streams. One without a secret is only served where nobody else can reach it.
+fn media(
+    source: &Source<'_>,
+    written: Option<WrittenMedia>,
+    listen: SocketAddr,
+) -> Result<MediaSettings, Stop> {
+    let Some(written) = written else { return Ok(MediaSettings::default()) };
+    let WrittenMedia { public_url, twilio, telnyx, plivo, vonage, plain, audio_socket: _ } = written;
+    let named = [
+        (Service::Twilio, twilio),
+        (Service::Telnyx, telnyx),
+        (Service::Plivo, plivo),
+        (Service::Vonage, vonage),
+        (Service::Plain, plain),
+    ];
+    let mut services = BTreeMap::new();
+    for (service, written) in named {
+        let Some(written) = written else { continue };
+        let at = written.span().start;
+        let secret = match written.into_inner().secret_env {
+            Some(variable) => Some(source.secret(at, &variable)?),
+            None if listen.ip().is_loopback() => None,
+            None => {
+                let hint = "name the variable that holds the secret: secret_env = \"…\"";
+                return Err(source.stop(at, "without a secret anybody could open a stream", hint));
+            }
+        };
+        services.insert(service, VendorSettings { secret });
+    }
+    let public_url = match public_url {
+        Some(url) if !url.get_ref().starts_with("wss://") && !url.get_ref().starts_with("ws://") => {
+            let hint = "write it as the service is told to open it: wss://calls.example.com";
+            return Err(source.stop(url.span().start, "public_url is no WebSocket address", hint));
+        }
+        url => url.map(Spanned::into_inner),
+    };
+    Ok(MediaSettings { public_url, services })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("clinic.toml"), "").unwrap();
+        let path = folder.path().join("hosted.toml");
+        std::fs::write(&path, text).unwrap();
+        let shown = |stop: Stop| stop.to_string().replace(&format!("{}/", folder.path().display()), "");
+        load(&path).map_err(shown)
+    }
+
+    #[test]
+    fn a_short_file_is_enough() {
+        let config = read("[agents]\n\"*\" = \"clinic.toml\"\n").unwrap();
+        assert_eq!(config.listen, here());
+        assert_eq!(config.limits, Limits::default());
+        assert!(config.agents.contains_key("*") && config.media.services.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let agents = "[agents]\n\"*\" = \"clinic.toml\"\n";
+        for (text, expected) in [
+            (format!("{agents}[limits]\ncals = 3\n"), "hosted.toml:4:1: unknown field `cals`"),
+            (format!("{agents}[limits]\nlongest = \"soon\"\n"), "hosted.toml:4:11: "),
+            (
+                "[agents]\n\"*\" = \"other.toml\"\n".to_owned(),
+                "hosted.toml:2:7: there is no agent file other.toml",
+            ),
+            ("listen = \"here\"\n".to_owned(), "hosted.toml:1:10: "),
+            (format!("{agents}[webrtc]\n"), "[webrtc] is not there yet"),
+            (
+                format!("{agents}[media]\npublic_url = \"https://a\"\n"),
+                "hosted.toml:4:14: public_url is no WebSocket",
+            ),
+            (
+                format!("{agents}[media.plain]\nsecret_env = \"SAYBACK_NOT_SET\"\n"),
+                "the secret SAYBACK_NOT_SET is not set",
+            ),
+            (format!("listen = \"0.0.0.0:1\"\n{agents}[media.plain]\n"), "without a secret anybody"),
+            (format!("{agents}[media]\naudio_socket = \"0.0.0.0:9092\"\n"), "reachable from outside"),
+            (format!("{agents}[[webhook]]\nurl = \"x\"\nsecret_env = \"PATH\"\n"), "\"x\" is no address"),
+            (
+                format!("{agents}[[auth.token]]\nname = \"a\"\nsha256 = \"b\"\nroles = [\"rd\"]\n"),
+                "unknown variant `rd`",
+            ),
+            ("[agents]\n".to_owned(), "nobody answers"),
+        ] {
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(expected), "{text}\n{error}");
+        }
+    }
+}

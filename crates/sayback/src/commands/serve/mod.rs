@@ -1,0 +1,159 @@
+//! `sayback serve`: calls over the network, an HTTP API, and the agents that answer.
+
+mod config;
+mod desks;
+mod recordings;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args as ClapArgs;
+use sayback_runtime::switchboard::Switchboard;
+use sayback_server::webhook::{Delivered, deliver};
+use sayback_server::{Access, Api, Gauge};
+use tokio::net::TcpListener;
+
+use crate::engines::Waits;
+use crate::exit::Stop;
+use config::Config;
+use desks::AgentDesks;
+use recordings::Recordings;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// The server's file
+    #[arg(default_value = "configs/hosted.toml")]
+    config: PathBuf,
+    /// Reads the server's file and its agents, says what is wrong, and does not start
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
+    let config = config::load(&args.config)?;
+    let access = Access::new(config.tokens.clone(), config.listen)
+        .map_err(|error| Stop::unusable(format!("{}: {error}", args.config.display())))?;
+    let desks = Arc::new(AgentDesks::new(config.agents.clone())?);
+    if args.check {
+        out!("{}: all is well", args.config.display());
+        return Ok(0);
+    }
+    let waits = Waits::new()?;
+    waits.runtime().block_on(serve(config, access, desks))
+}
+
+/// Makes a token: what is to be sent, and what is to be written down.
+pub(crate) fn token() -> Result<u8, Stop> {
+    let mut bytes = [0; 32];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut random| std::io::Read::read_exact(&mut random, &mut bytes))
+        .map_err(|error| Stop::missing(format!("no random numbers: {error}")))?;
+    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    out!("token  {token}");
+    out!("sha256 {}", sayback_server::access::hash(&token));
+    eprintln!("Keep the token; write its sha256 into the server's file:");
+    eprintln!("  [[auth.token]]\n  name = \"…\"\n  sha256 = \"…\"\n  roles = [\"read\", \"call\"]");
+    Ok(0)
+}
+
+async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result<u8, Stop> {
+    let listener = bind(config.listen).await?;
+    let address = listener.local_addr().unwrap_or(config.listen);
+    let audio_socket = match config.audio_socket {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let witnesses = config.record.clone().map(|recording| Arc::new(Recordings::new(recording)) as _);
+    let board = Switchboard::new(Arc::clone(&desks) as _, witnesses, config.limits);
+    let api = Api {
+        board: board.clone(),
+        access: Arc::new(access),
+        dialer: None,
+        gauges: start_webhooks(&config, &board),
+    };
+    let routes = sayback_server::router(api)
+        .merge(sayback_transports::media_stream::router(board.clone(), config.media.clone()));
+    out!("listening on http://{address}");
+    if let Some(listener) = audio_socket {
+        let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+        out!("listening for AudioSocket on {address}");
+        tokio::spawn(sayback_transports::media_stream::serve_audio_socket(listener, board.clone()));
+    }
+    // Calls are taken at once; those that come before the models are there wait for them.
+    let loading = tokio::spawn(async move { desks.load_all().await });
+    let (tell, over) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(sayback_server::serve(listener, routes, async {
+        // A sender that is gone says the same.
+        let _ = over.await;
+    }));
+    tokio::select! {
+        () = stopped() => {}
+        broken = first_fault(loading) => return Err(broken),
+    }
+    eprintln!("sayback: no more calls are taken; those that go on have {} s", config.drain.as_secs());
+    tokio::select! {
+        () = board.drain(config.drain) => {}
+        () = stopped() => eprintln!("sayback: stopping at once"),
+    }
+    let _ = tell.send(());
+    // Whoever still reads events of a call that is over is not waited for.
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
+    Ok(0)
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Stop> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Stop::missing(format!(
+            "cannot listen on {address}: {error}\n  hint: choose another port in the server's file"
+        ))
+    })
+}
+
+/// Ends only if the models cannot be loaded.
+async fn first_fault(loading: tokio::task::JoinHandle<Result<(), Stop>>) -> Stop {
+    match loading.await {
+        Ok(Ok(())) => std::future::pending().await,
+        Ok(Err(stop)) => stop,
+        Err(error) => Stop::missing(format!("the models could not be loaded: {error}")),
+    }
+}
+
+/// Waits for somebody to ask for the end: SIGTERM, or Ctrl-C.
+async fn stopped() {
+    let interrupted = tokio::signal::ctrl_c();
+    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        Ok(mut terminated) => {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+        }
+        Err(_) => {
+            let _ = interrupted.await;
+        }
+    }
+}
+
+/// Starts the webhooks, and gives what is to be seen of them.
+fn start_webhooks(config: &Config, board: &Switchboard) -> Vec<Gauge> {
+    let mut all = Vec::new();
+    for hook in config.webhooks.clone() {
+        let delivered = Arc::new(Delivered::default());
+        tokio::spawn(deliver(hook, board.calls().news(), Arc::clone(&delivered)));
+        all.push(delivered);
+    }
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let all = Arc::new(all);
+    let figure = |name, help, of: fn(&Delivered) -> u64| {
+        let all = Arc::clone(&all);
+        let value = Arc::new(move || all.iter().map(|d| of(d)).sum::<u64>() as f64);
+        Gauge { name, help, kind: "counter", value }
+    };
+    vec![
+        figure("sayback_webhook_events_total", "events that a webhook took", Delivered::sent),
+        figure("sayback_webhook_lost_total", "events that no webhook took", Delivered::lost),
+    ]
+}

@@ -1,0 +1,204 @@
+//! Who may do what: bearer tokens with roles, kept as hashes.
+
+use std::collections::BTreeMap;
+
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::Problem;
+
+/// What a token may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// See calls and figures.
+    Read,
+    /// Make calls, speak in them, end them.
+    Call,
+    /// Approve what needs an operator.
+    Approve,
+    /// Hold text conversations.
+    App,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Call => "call",
+            Self::Approve => "approve",
+            Self::App => "app",
+        }
+    }
+}
+
+/// A token as it is written down: nobody who reads the file can use it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// Whose it is, for the log.
+    pub name: String,
+    /// SHA-256 of it, in hexadecimal digits.
+    pub sha256: String,
+    /// What it may do.
+    pub roles: Vec<Role>,
+}
+
+/// Why the tokens cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// The hash is none.
+    #[error("the token {name:?} has no SHA-256 of 64 hexadecimal digits; make one with: sayback token")]
+    BadHash {
+        /// Whose token.
+        name: String,
+    },
+    /// Two tokens are the same.
+    #[error("the tokens {0:?} and {1:?} are the same; whose is it?")]
+    Twice(String, String),
+    /// Everybody could do everything.
+    #[error(
+        "without tokens only loopback is served, and {listen} is reachable from outside; \
+         add an [[auth.token]] (make one with: sayback token) or listen on 127.0.0.1"
+    )]
+    Open {
+        /// Where it listens.
+        listen: String,
+    },
+}
+
+/// Who may do what.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// By the hash. It is looked up, not compared: what can be learnt from the time it takes is of the hash.
+    tokens: BTreeMap<String, Token>,
+}
+
+impl Access {
+    /// Tokens for a server that listens there. Without any, whoever reaches a loopback address may do everything.
+    ///
+    /// # Errors
+    /// If a token is broken, or there is none and others than this machine could reach it.
+    pub fn new(written: Vec<Token>, listen: std::net::SocketAddr) -> Result<Self, AccessError> {
+        let mut tokens: BTreeMap<String, Token> = BTreeMap::new();
+        for mut token in written {
+            token.sha256 = token.sha256.trim_start_matches("sha256:").to_ascii_lowercase();
+            if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err(AccessError::BadHash { name: token.name });
+            }
+            let name = token.name.clone();
+            if let Some(other) = tokens.insert(token.sha256.clone(), token) {
+                return Err(AccessError::Twice(other.name, name));
+            }
+        }
+        if tokens.is_empty() && !listen.ip().is_loopback() {
+            return Err(AccessError::Open { listen: listen.to_string() });
+        }
+        Ok(Self { tokens })
+    }
+
+    /// Whether a request may do what needs a role; gives whose token it is.
+    ///
+    /// # Errors
+    /// 401 without a token that is known, 403 with one that may not.
+    pub fn allow(&self, headers: &HeaderMap, role: Role) -> Result<&str, Problem> {
+        if self.tokens.is_empty() {
+            return local(headers);
+        }
+        let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let wanted = || {
+            let detail = "send a token: Authorization: Bearer …";
+            Problem::new(StatusCode::UNAUTHORIZED, "no-token", detail)
+        };
+        let (scheme, token) = header("authorization").and_then(|h| h.split_once(' ')).ok_or_else(wanted)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(wanted());
+        }
+        let known = self.tokens.get(&hash(token.trim())).ok_or_else(|| {
+            Problem::new(StatusCode::UNAUTHORIZED, "unknown-token", "this token is not known here")
+        })?;
+        if known.roles.contains(&role) {
+            return Ok(&known.name);
+        }
+        let detail = format!("the token of {:?} has not the role {:?}", known.name, role.name());
+        Err(Problem::new(StatusCode::FORBIDDEN, "role-missing", detail))
+    }
+}
+
+/// Without tokens only this machine is served; a page in its browser that has been led here under another name is not
+/// this machine's user.
+fn local(headers: &HeaderMap) -> Result<&'static str, Problem> {
+    let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
+    let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+    let is_local = name == "localhost" || name.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    if is_local || host.is_empty() {
+        return Ok("local");
+    }
+    let detail = format!("without tokens only localhost is served, not {name:?}; add an [[auth.token]]");
+    Err(Problem::new(StatusCode::FORBIDDEN, "not-local", detail))
+}
+
+/// A token as it is kept.
+pub fn hash(token: &str) -> String {
+    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTSIDE: &str = "0.0.0.0:8080";
+    const INSIDE: &str = "127.0.0.1:8080";
+
+    fn token(name: &str, secret: &str, roles: &[Role]) -> Token {
+        Token { name: name.to_owned(), sha256: hash(secret), roles: roles.to_vec() }
+    }
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.parse().unwrap());
+        headers
+    }
+
+    #[test]
+    fn a_token_opens_what_its_roles_say_and_nothing_else() {
+        let access =
+            Access::new(vec![token("ops", "secret", &[Role::Read])], OUTSIDE.parse().unwrap()).unwrap();
+        let ask =
+            |value: &str, role| access.allow(&headers("authorization", value), role).map_err(|p| p.status());
+        assert_eq!(ask("Bearer secret", Role::Read), Ok("ops"));
+        assert_eq!(ask("bearer secret", Role::Read), Ok("ops"));
+        assert_eq!(ask("Bearer secret", Role::Call), Err(StatusCode::FORBIDDEN));
+        for wrong in ["Bearer secre", "Bearer ", "Basic secret", "secret", "Bearer secret2"] {
+            assert_eq!(ask(wrong, Role::Read), Err(StatusCode::UNAUTHORIZED), "{wrong}");
+        }
+        assert!(access.allow(&HeaderMap::new(), Role::Read).is_err());
+    }
+
+    #[test]
+    fn without_tokens_only_this_machine_is_served() {
+        let open = Access::new(vec![], OUTSIDE.parse().unwrap()).unwrap_err();
+        assert_eq!(open, AccessError::Open { listen: OUTSIDE.to_owned() });
+        let access = Access::new(vec![], INSIDE.parse().unwrap()).unwrap();
+        for host in ["localhost:8080", "127.0.0.1:8080", "[::1]:8080", "127.0.0.1", "localhost"] {
+            assert!(access.allow(&headers("host", host), Role::Call).is_ok(), "{host}");
+        }
+        for host in ["evil.example", "evil.example:8080", "127.0.0.1.evil.example"] {
+            assert!(access.allow(&headers("host", host), Role::Read).is_err(), "{host}");
+        }
+    }
+
+    #[test]
+    fn broken_and_doubled_tokens_are_refused() {
+        let listen = INSIDE.parse().unwrap();
+        let broken = Token { name: "a".to_owned(), sha256: "secret".to_owned(), roles: vec![] };
+        assert_eq!(
+            Access::new(vec![broken], listen).unwrap_err(),
+            AccessError::BadHash { name: "a".to_owned() }
+        );
+        let twice = vec![token("a", "x", &[]), token("b", "x", &[])];
+        assert!(matches!(Access::new(twice, listen), Err(AccessError::Twice(..))));
+    }
+}

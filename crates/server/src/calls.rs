@@ -1,0 +1,130 @@
+//! Calls over HTTP: seen, made, spoken in, ended.
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use sayback_core::Event;
+use sayback_runtime::calls::CallView;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{Api, DialError, Outbound, Problem, Role};
+
+/// Longest text that can be said at once, in letters.
+const LONGEST: usize = 2_000;
+/// Keys that can be pressed at once.
+const KEYS: usize = 64;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct List {
+    calls: Vec<CallView>,
+}
+
+pub(crate) async fn list(State(api): State<Api>, headers: HeaderMap) -> Result<Json<List>, Problem> {
+    api.access.allow(&headers, Role::Read)?;
+    Ok(Json(List { calls: api.board.calls().list() }))
+}
+
+pub(crate) async fn show(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<CallView>, Problem> {
+    api.access.allow(&headers, Role::Read)?;
+    Ok(Json(api.board.calls().get(&id)?))
+}
+
+pub(crate) async fn end(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    let who = api.access.allow(&headers, Role::Call)?;
+    api.board.calls().tell(&id, Event::EndRequested)?;
+    tracing::info!("{who} ends the call {id}");
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// What can be done to a call.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "action", deny_unknown_fields)]
+pub(crate) enum Action {
+    /// The agent says this.
+    Say { text: String },
+    /// The caller is handed over.
+    Transfer { to: String },
+    /// Keys are pressed on the line.
+    Dtmf { digits: String },
+    /// The caller hears nothing of the agent, or hears it again.
+    Mute { on: bool },
+    /// The call ends.
+    End {},
+}
+
+pub(crate) async fn act(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Result<Json<Action>, JsonRejection>,
+) -> Result<StatusCode, Problem> {
+    let who = api.access.allow(&headers, Role::Call)?;
+    let Json(action) = body.map_err(unreadable)?;
+    tracing::info!("{who} acts on the call {id}: {action:?}");
+    let calls = api.board.calls();
+    match action {
+        Action::Say { text } => {
+            if text.trim().is_empty() || text.chars().count() > LONGEST {
+                let detail = format!("a text has 1 to {LONGEST} letters");
+                return Err(Problem::bad("bad-text", detail));
+            }
+            calls.tell(&id, Event::Say { text })?;
+        }
+        Action::Transfer { to } => calls.line(&id)?.transfer(&to).map_err(not_here)?,
+        Action::Dtmf { digits } => {
+            let is_key = |key: char| matches!(key, '0'..='9' | '*' | '#' | 'A'..='D');
+            if digits.is_empty() || digits.len() > KEYS || !digits.chars().all(is_key) {
+                let detail = format!("digits are 1 to {KEYS} of 0-9, *, # and A-D");
+                return Err(Problem::bad("bad-digits", detail));
+            }
+            calls.line(&id)?.press(&digits).map_err(not_here)?;
+        }
+        Action::Mute { on } => calls.line(&id)?.mute(on).map_err(not_here)?,
+        Action::End {} => calls.tell(&id, Event::EndRequested)?,
+    }
+    Ok(StatusCode::ACCEPTED)
+}
+
+fn not_here(error: sayback_runtime::calls::NotOnThisLine) -> Problem {
+    sayback_runtime::calls::CallError::from(error).into()
+}
+
+pub(crate) async fn dial(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Result<Json<Outbound>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let who = api.access.allow(&headers, Role::Call)?;
+    let Json(call) = body.map_err(unreadable)?;
+    let dialer = api.dialer.as_ref().ok_or(DialError::NoTrunk)?;
+    tracing::info!("{who} calls {}", call.to);
+    let id = dialer.dial(call).await?;
+    let location = format!("/v1/calls/{id}");
+    Ok((StatusCode::CREATED, [("location", location)], Json(json!({ "call": id }))).into_response())
+}
+
+fn unreadable(error: JsonRejection) -> Problem {
+    let detail = error.body_text();
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "a body has at most 64 KiB")
+        }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "json-wanted",
+            "send Content-Type: application/json",
+        ),
+        _ => Problem::bad("bad-body", detail),
+    }
+}

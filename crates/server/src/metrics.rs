@@ -1,0 +1,60 @@
+//! Figures for Prometheus, in its text format.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+
+use crate::{Api, Problem, Role};
+
+/// A figure of another part of the server, asked for when it is shown.
+#[derive(Clone)]
+pub struct Gauge {
+    /// Its name: `sayback_…`.
+    pub name: &'static str,
+    /// What it is.
+    pub help: &'static str,
+    /// `gauge` or `counter`.
+    pub kind: &'static str,
+    /// Its value.
+    pub value: Arc<dyn Fn() -> f64 + Send + Sync>,
+}
+
+impl std::fmt::Debug for Gauge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gauge").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+pub(crate) async fn show(
+    State(api): State<Api>,
+    headers: HeaderMap,
+) -> Result<([(&'static str, &'static str); 1], String), Problem> {
+    api.access.allow(&headers, Role::Read)?;
+    let mut text = String::new();
+    let calls = api.board.calls();
+    let own = [
+        ("sayback_calls_live", "calls that go on", "gauge", calls.live() as f64),
+        ("sayback_calls_total", "calls taken since the start", "counter", calls.taken() as f64),
+        (
+            "sayback_calls_refused_total",
+            "calls refused since the start",
+            "counter",
+            api.board.refused() as f64,
+        ),
+        ("sayback_open", "whether calls are taken", "gauge", f64::from(u8::from(api.board.is_open()))),
+    ];
+    for (name, help, kind, value) in own {
+        write_figure(&mut text, name, help, kind, value);
+    }
+    for gauge in &api.gauges {
+        write_figure(&mut text, gauge.name, gauge.help, gauge.kind, (gauge.value)());
+    }
+    Ok(([("content-type", "text/plain; version=0.0.4")], text))
+}
+
+fn write_figure(text: &mut String, name: &str, help: &str, kind: &str, value: f64) {
+    // Writing into a string cannot fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+}

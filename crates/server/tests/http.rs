@@ -1,0 +1,316 @@
+//! The HTTP API over a real socket, with calls whose engines do nothing.
+
+#![expect(clippy::unwrap_used, reason = "a test of its own crate, whose figures are wanted")]
+
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::routing::post;
+use futures::StreamExt;
+use sayback_core::{Event, Policy, Speak};
+use sayback_runtime::agent::Agent;
+use sayback_runtime::calls::{LineControl, NotOnThisLine};
+use sayback_runtime::clock::Clock;
+use sayback_runtime::line::Line;
+use sayback_runtime::llm::{Llm, LlmError, LlmEvent, LlmRequest, LlmStream};
+use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
+use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, NotNow, Started, Switchboard};
+use sayback_runtime::tts::{Synthesize, TtsError};
+use sayback_server::access::hash;
+use sayback_server::webhook::{Delivered, Webhook, deliver, signature};
+use sayback_server::{Access, Api, Role, Token, router, serve};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+#[derive(Debug)]
+struct Nothing;
+
+#[async_trait::async_trait]
+impl Llm for Nothing {
+    fn name(&self) -> String {
+        "nothing".to_owned()
+    }
+
+    async fn stream(&self, _request: LlmRequest) -> Result<LlmStream, LlmError> {
+        Ok(futures::stream::iter([Ok(LlmEvent::Done)]).boxed())
+    }
+}
+
+impl Transcribe for Nothing {
+    fn name(&self) -> String {
+        "nothing".to_owned()
+    }
+
+    fn transcribe(&self, _pcm: &[f32], _partial: bool, _cancel: &Cancel) -> Result<Transcription, SttError> {
+        Ok(Transcription::default())
+    }
+}
+
+impl Synthesize for Nothing {
+    fn name(&self) -> String {
+        "nothing".to_owned()
+    }
+
+    fn sample_rate(&self) -> u32 {
+        8_000
+    }
+
+    fn synthesize(
+        &self,
+        _text: &str,
+        _language: &str,
+        _sink: &mut dyn FnMut(&[i16]) -> ControlFlow<()>,
+    ) -> Result<(), TtsError> {
+        Ok(())
+    }
+}
+
+/// A line that keeps what is said to it.
+#[derive(Clone, Debug, Default)]
+struct Said(Arc<Mutex<Vec<String>>>);
+
+impl Line for Said {
+    fn speak(&mut self, speak: Speak) {
+        self.0.lock().unwrap().push(speak.text);
+    }
+}
+
+impl LineControl for Said {
+    fn press(&self, digits: &str) -> Result<(), NotOnThisLine> {
+        self.0.lock().unwrap().push(format!("keys {digits}"));
+        Ok(())
+    }
+
+    fn mute(&self, muted: bool) -> Result<(), NotOnThisLine> {
+        self.0.lock().unwrap().push(format!("muted {muted}"));
+        Ok(())
+    }
+
+    fn transfer(&self, _to: &str) -> Result<(), NotOnThisLine> {
+        Err(NotOnThisLine { transport: "a test", what: "be transferred" })
+    }
+}
+
+#[derive(Debug)]
+struct OneDesk(Arc<Desk>);
+
+#[async_trait::async_trait]
+impl Desks for OneDesk {
+    async fn find(&self, _asked: &Asked) -> Result<Arc<Desk>, NotNow> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+fn board() -> Switchboard {
+    let mut policy = Policy::default();
+    policy.turn.silence_followup = None;
+    let agent = Agent {
+        name: "desk".to_owned(),
+        language: "en".to_owned(),
+        greeting: Some("Hello.".to_owned()),
+        instructions: String::new(),
+        policy,
+        skills: Vec::new(),
+    };
+    let desk = Desk {
+        agent: Arc::new(agent),
+        llm: Arc::new(|| Arc::new(Nothing)),
+        screen: None,
+        vad: Arc::new(|| Box::new(sayback_media::Earshot::default())),
+        stt: Arc::new(Nothing),
+        tts: Arc::new(Nothing),
+        end_of_turn: None,
+        assumed_loop: Duration::from_millis(350),
+        recorded_as: None,
+        redact: Vec::new(),
+    };
+    Switchboard::new(Arc::new(OneDesk(Arc::new(desk))), None, Limits { calls: 2, ..Limits::default() })
+}
+
+async fn begin(board: &Switchboard) -> (Started, Said) {
+    let asked = Asked { transport: "test".to_owned(), from: "anna".to_owned(), ..Asked::default() };
+    let admitted = board.admit(asked).await.unwrap();
+    let said = Said::default();
+    let control: Arc<dyn LineControl> = Arc::new(said.clone());
+    (admitted.start(Box::new(said.clone()), Some(control), Clock::start()), said)
+}
+
+struct Server {
+    address: SocketAddr,
+    client: reqwest::Client,
+}
+
+async fn start(board: &Switchboard, tokens: Vec<Token>) -> Server {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let access = Arc::new(Access::new(tokens, address).unwrap());
+    let api = Api { board: board.clone(), access, dialer: None, gauges: Vec::new() };
+    tokio::spawn(serve(listener, router(api), std::future::pending()));
+    Server { address, client: reqwest::Client::new() }
+}
+
+impl Server {
+    fn ask(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("http://{}{path}", self.address);
+        self.client.request(method.parse().unwrap(), url)
+    }
+
+    async fn status(&self, method: &str, path: &str) -> u16 {
+        self.ask(method, path).send().await.unwrap().status().as_u16()
+    }
+
+    async fn act(&self, call: &str, body: Value) -> (u16, String) {
+        let path = format!("/v1/calls/{call}/actions");
+        let answer = self.ask("POST", &path).json(&body).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_seen_spoken_in_and_ended() {
+    let board = board();
+    let server = start(&board, vec![]).await;
+    let (started, said) = begin(&board).await;
+    let events = server.ask("GET", &format!("/v1/calls/{}/events", started.id)).send().await.unwrap();
+    let list: Value = server.ask("GET", "/v1/calls").send().await.unwrap().json().await.unwrap();
+    assert_eq!(list["calls"][0]["call"], json!(started.id));
+    assert_eq!((&list["calls"][0]["from"], &list["calls"][0]["live"]), (&json!("anna"), &json!(true)));
+    assert_eq!(server.act(&started.id, json!({ "action": "dtmf", "digits": "12#" })).await.0, 202);
+    assert_eq!(server.act(&started.id, json!({ "action": "mute", "on": true })).await.0, 202);
+    assert_eq!(server.act(&started.id, json!({ "action": "say", "text": "One moment." })).await.0, 202);
+    for (body, status, kind) in [
+        (json!({ "action": "transfer", "to": "100" }), 409, "not-on-this-line"),
+        (json!({ "action": "dtmf", "digits": "1x" }), 400, "bad-digits"),
+        (json!({ "action": "say", "text": " " }), 400, "bad-text"),
+        (json!({ "action": "dance" }), 400, "bad-body"),
+        (json!({ "action": "end", "now": true }), 400, "bad-body"),
+    ] {
+        let (got, text) = server.act(&started.id, body).await;
+        assert!(got == status && text.contains(&format!("urn:sayback:{kind}")), "{got} {text}");
+    }
+    // Nobody plays what is said, so the call ends when it is hung up.
+    assert_eq!(server.status("DELETE", &format!("/v1/calls/{}", started.id)).await, 202);
+    started.call.send(Event::HungUp).await.unwrap();
+    let log = tokio::time::timeout(Duration::from_secs(10), events.text()).await.unwrap().unwrap();
+    assert!(
+        log.starts_with("id: 0\nevent: call.started\ndata: {") && log.contains("event: call.ended"),
+        "{log}"
+    );
+    assert!(said.0.lock().unwrap().starts_with(&["Hello.".to_owned(), "keys 12#".to_owned()]), "{said:?}");
+    assert!(said.0.lock().unwrap().contains(&"One moment.".to_owned()));
+    board.calls().none_live().await;
+    assert_eq!(server.act(&started.id, json!({ "action": "end" })).await.0, 409);
+    let again = server.ask("GET", &format!("/v1/calls/{}/events", started.id)).header("last-event-id", "0");
+    let log = again.send().await.unwrap().text().await.unwrap();
+    assert!(log.starts_with("id: 1\n") && !log.contains("call.started"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_a_problem_with_a_stable_type() {
+    let board = board();
+    let server = start(&board, vec![]).await;
+    for (method, path, status, kind) in [
+        ("GET", "/nowhere", 404, "no-such-route"),
+        ("PUT", "/v1/calls", 405, "method-not-allowed"),
+        ("GET", "/v1/calls/x", 404, "no-such-call"),
+        ("GET", "/v1/calls/x/events", 404, "no-such-call"),
+        ("DELETE", "/v1/calls/x", 404, "no-such-call"),
+        ("POST", "/v1/calls/x/actions", 415, "json-wanted"),
+    ] {
+        let answer = server.ask(method, path).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{method} {path}");
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["type"], json!(format!("urn:sayback:{kind}")), "{method} {path}");
+    }
+    let call = json!({ "agent": "desk", "to": "+49" });
+    let answer = server.ask("POST", "/v1/calls").json(&call).send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 501);
+    let large = server.ask("POST", "/v1/calls/x/actions").header("content-type", "application/json");
+    assert_eq!(large.body("x".repeat(70_000)).send().await.unwrap().status().as_u16(), 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_tokens_only_the_pulse_is_open() {
+    let board = board();
+    let token = |name: &str, role| Token { name: name.to_owned(), sha256: hash(name), roles: vec![role] };
+    let server = start(&board, vec![token("reader", Role::Read), token("caller", Role::Call)]).await;
+    assert_eq!(server.status("GET", "/healthz").await, 200);
+    for path in ["/readyz", "/metrics", "/v1/calls", "/v1/calls/x"] {
+        assert_eq!(server.status("GET", path).await, 401, "{path}");
+        let with = |token: &str| server.ask("GET", path).bearer_auth(token).send();
+        assert_eq!(with("caller").await.unwrap().status().as_u16(), 403, "{path}");
+        assert_ne!(with("reader").await.unwrap().status().as_u16(), 401, "{path}");
+    }
+    let act = |token: &str| server.ask("DELETE", "/v1/calls/x").bearer_auth(token).send();
+    assert_eq!(act("reader").await.unwrap().status().as_u16(), 403);
+    assert_eq!(act("caller").await.unwrap().status().as_u16(), 404);
+    let metrics = server.ask("GET", "/metrics").bearer_auth("reader").send().await.unwrap();
+    assert!(metrics.text().await.unwrap().contains("\nsayback_calls_live 0\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_drains_says_so_and_waits_for_its_calls() {
+    let board = board();
+    let server = start(&board, vec![]).await;
+    let (started, _) = begin(&board).await;
+    assert_eq!(server.status("GET", "/readyz").await, 200);
+    let draining = {
+        let board = board.clone();
+        tokio::spawn(async move { board.drain(Duration::from_secs(30)).await })
+    };
+    while board.is_open() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.status("GET", "/readyz").await, 503);
+    assert_eq!(board.admit(Asked::default()).await.unwrap_err(), NotNow::Draining);
+    started.call.send(Event::HungUp).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), draining).await.unwrap().unwrap();
+    assert_eq!((board.calls().live(), board.refused()), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_posted_in_order_signed_and_again_when_they_are_not_taken() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (posts, mut posted) = tokio::sync::mpsc::channel(64);
+    let failures = Arc::new(std::sync::atomic::AtomicU32::new(1));
+    let take = move |headers: axum::http::HeaderMap, body: String| {
+        let (posts, failures) = (posts.clone(), Arc::clone(&failures));
+        async move {
+            if failures.swap(0, std::sync::atomic::Ordering::SeqCst) > 0 {
+                return axum::http::StatusCode::SERVICE_UNAVAILABLE;
+            }
+            let signature = headers["sayback-signature"].to_str().unwrap().to_owned();
+            posts.send((signature, body)).await.unwrap();
+            axum::http::StatusCode::NO_CONTENT
+        }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, axum::Router::new().route("/hook", post(take)), std::future::pending()));
+    let board = board();
+    let events = vec!["call.started".to_owned(), "call.ended".to_owned()];
+    let hook = Webhook { url, secret: "secret".to_owned(), events };
+    let delivered = Arc::new(Delivered::default());
+    let delivering = tokio::spawn(deliver(hook, board.calls().news(), Arc::clone(&delivered)));
+    let (started, _) = begin(&board).await;
+    started.call.send(Event::HungUp).await.unwrap();
+    for expected in ["call.started", "call.ended"] {
+        let (given, body) =
+            tokio::time::timeout(Duration::from_secs(10), posted.recv()).await.unwrap().unwrap();
+        let value: Value = serde_json::from_str(&body).unwrap();
+        let seen = (&value["event"]["event"], &value["call"]);
+        assert_eq!(seen, (&json!(expected), &json!(started.id)), "{body} {delivered:?}");
+        let at = given.trim_start_matches("t=").split(',').next().unwrap().parse().unwrap();
+        assert_eq!(given, signature("secret", at, &body));
+        assert_ne!(given, signature("other", at, &body));
+    }
+    while delivered.sent() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((delivered.sent(), delivered.lost()), (2, 0));
+    delivering.abort();
+}
