@@ -7,9 +7,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use sayback_core::{AskTerms, Policy};
-use sayback_media::SpeechProbability;
-use sayback_media::pcm::level_dbfs;
-use sayback_media::vad::{FRAME, VadError};
 use sayback_runtime::agent::{
     Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, Skill, Tool, ToolInfo,
     ToolOutput, Validate,
@@ -117,18 +114,6 @@ impl Synthesize for Tone {
     }
 }
 
-/// Speech is what is loud.
-#[derive(Debug)]
-struct Loud;
-
-impl SpeechProbability for Loud {
-    fn probability(&mut self, frame: &[f32; FRAME]) -> Result<f32, VadError> {
-        Ok(if level_dbfs(frame) > -45.0 { 0.95 } else { 0.01 })
-    }
-
-    fn reset(&mut self) {}
-}
-
 #[derive(Debug)]
 struct OneDesk(Arc<Desk>);
 
@@ -166,12 +151,7 @@ fn agent(booked: &Booked, keypad: bool) -> Agent {
     }
 }
 
-/// A switchboard with one desk: the first thing that the caller says makes it ask. Speech is what is loud.
-pub(crate) fn board(most: usize) -> (Switchboard, Booked) {
-    board_with(most, Arc::new(|| Box::new(Loud)))
-}
-
-/// The same with a voice activity model.
+/// A switchboard with one desk, and a voice activity model: the first thing that the caller says makes it ask.
 pub(crate) fn board_with(most: usize, vad: NewVad) -> (Switchboard, Booked) {
     let booked = Booked::default();
     let call = LlmCall { id: "call_1".to_owned(), name: "book".to_owned(), arguments: "{}".to_owned() };
