@@ -10,11 +10,13 @@ mod scenario;
 mod scenarios;
 
 use std::net::SocketAddr;
+use std::process::Stdio;
 use std::time::Duration;
 
 use sayback_media::codec::CodecKind;
 use sayback_runtime::switchboard::Switchboard;
-use sayback_transports::sip::{Dial, Far, Listen, SipOptions, SipServer, SipTransport, User};
+use sayback_transports::sip::{Dial, Far, Listen, SipOptions, SipServer, SipTransport, TlsFiles, User};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use desk::{Booked, board};
 use scenario::{PCMU, Scenario, have_sipp, scenario};
@@ -126,6 +128,39 @@ async fn calls_come_over_streams_too() {
     ];
     let failed = run_all(all, address, "TCP").await;
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_come_encrypted_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
+    let mut openssl = tokio::process::Command::new("openssl");
+    openssl.args("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout".split(' '));
+    let made = openssl.arg(&key).arg("-out").arg(&certificate).output().await;
+    if !made.is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "openssl is missing: scripts/setup --peers");
+        eprintln!("SKIPPED: openssl is not here; install it with: scripts/setup --peers");
+        return;
+    }
+    let (board, _) = board(10);
+    let address: SocketAddr = "127.0.0.1:35671".parse().unwrap();
+    let listen = vec![Listen { transport: SipTransport::Tls, address }];
+    let tls = Some(TlsFiles { certificate, key });
+    let server = SipServer::start(SipOptions { listen, tls, ..options(32_800) }, board).await.unwrap();
+    let mut client = tokio::process::Command::new("openssl");
+    client.args(["s_client", "-quiet", "-connect", "127.0.0.1:35671"]).kill_on_drop(true);
+    client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut client = client.spawn().unwrap();
+    let options = "OPTIONS sip:100@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/TLS 127.0.0.1:9;branch=z9hG4bK1\r\n\
+        From: <sip:a@b>;tag=1\r\nTo: <sip:100@127.0.0.1>\r\nCall-ID: tls\r\nCSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\n\
+        Content-Length: 0\r\n\r\n";
+    let mut stdin = client.stdin.take().unwrap();
+    stdin.write_all(options.as_bytes()).await.unwrap();
+    let mut answer = [0; 15];
+    let read = client.stdout.as_mut().unwrap().read_exact(&mut answer);
+    tokio::time::timeout(Duration::from_secs(10), read).await.expect("an answer").unwrap();
+    assert_eq!(&answer, b"SIP/2.0 200 OK\r");
     server.stop().await;
 }
 
