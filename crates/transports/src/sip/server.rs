@@ -296,6 +296,11 @@ impl SipServer {
         outbound::dial(Arc::clone(&self.house), dial).await
     }
 
+    /// Stops listening, without waiting for what goes on.
+    pub fn shut(&self) {
+        self.cancel.cancel();
+    }
+
     /// Stops listening. Calls that are still up are cut off: let the switchboard drain first.
     pub async fn stop(self) {
         self.cancel.cancel();

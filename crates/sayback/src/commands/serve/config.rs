@@ -13,6 +13,7 @@ use sayback_runtime::switchboard::Limits;
 use sayback_server::Token;
 use sayback_server::webhook::Webhook;
 use sayback_transports::media_stream::{MediaSettings, Service, VendorSettings};
+use sayback_transports::sip::{SipOptions, SipSettings};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -34,7 +35,7 @@ struct Written {
     webhook: Vec<Spanned<WrittenWebhook>>,
     record: Option<WrittenRecord>,
     webrtc: Option<Spanned<toml::Table>>,
-    sip: Option<Spanned<toml::Table>>,
+    sip: Option<Spanned<SipSettings>>,
     store: Option<Spanned<toml::Table>>,
     telemetry: Option<Spanned<toml::Table>>,
 }
@@ -133,6 +134,8 @@ pub(crate) struct Config {
     pub(crate) agents: BTreeMap<String, AgentChoice>,
     pub(crate) media: MediaSettings,
     pub(crate) audio_socket: Option<SocketAddr>,
+    /// Telephone calls, if they are taken.
+    pub(crate) sip: Option<SipOptions>,
     pub(crate) tokens: Vec<Token>,
     pub(crate) limits: Limits,
     pub(crate) drain: Duration,
@@ -235,6 +238,7 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
         agents,
         media: media(source, written.media, written.listen)?,
         audio_socket,
+        sip: sip(source, written.sip)?,
         tokens: written.auth.token,
         limits: Limits { calls: limits.calls, longest: limits.longest.0, kept: limits.kept },
         drain: limits.drain.0,
@@ -247,12 +251,7 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
 
 /// What has a name and is not there yet: passing it over would be a promise.
 fn refuse_absent(source: &Source<'_>, written: &Written) -> Result<(), Stop> {
-    let absent = [
-        ("sip", &written.sip),
-        ("webrtc", &written.webrtc),
-        ("store", &written.store),
-        ("telemetry", &written.telemetry),
-    ];
+    let absent = [("webrtc", &written.webrtc), ("store", &written.store), ("telemetry", &written.telemetry)];
     for (name, table) in absent {
         if let Some(table) = table {
             let message = format!("[{name}] is not there yet");
@@ -267,6 +266,17 @@ fn is_private(address: SocketAddr) -> bool {
         std::net::IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),
         std::net::IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local(),
     }
+}
+
+/// How telephone calls are taken.
+fn sip(source: &Source<'_>, written: Option<Spanned<SipSettings>>) -> Result<Option<SipOptions>, Stop> {
+    let Some(written) = written else { return Ok(None) };
+    let at = written.span().start;
+    let resolved = written.into_inner().resolve(&|name| std::env::var(name).ok());
+    resolved.map(Some).map_err(|error| {
+        let stop = source.stop(at, &error.to_string(), "see docs/telephone.md");
+        if error.missing { Stop::missing(stop) } else { stop }
+    })
 }
 
 /// Which services may open streams. One without a secret is only served where nobody else can reach it.
@@ -341,6 +351,11 @@ mod tests {
             ),
             ("listen = \"here\"\n".to_owned(), "hosted.toml:1:10: "),
             (format!("{agents}[webrtc]\n"), "[webrtc] is not there yet"),
+            (
+                format!("{agents}[sip]\ncodecs = [\"g729\"]\n"),
+                "hosted.toml:3:1: [sip] codecs: \"g729\" is not taken",
+            ),
+            (format!("{agents}[sip]\nlisen = []\n"), "hosted.toml:4:1: unknown field `lisen`"),
             (
                 format!("{agents}[media]\npublic_url = \"https://a\"\n"),
                 "hosted.toml:4:14: public_url is no WebSocket",

@@ -3,6 +3,7 @@
 mod config;
 mod desks;
 mod recordings;
+mod telephones;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::exit::Stop;
 use config::Config;
 use desks::AgentDesks;
 use recordings::Recordings;
+use telephones::Telephones;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
@@ -66,15 +68,22 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     };
     let witnesses = config.record.clone().map(|recording| Arc::new(Recordings::new(recording)) as _);
     let board = Switchboard::new(Arc::clone(&desks) as _, witnesses, config.limits);
+    let telephones = match config.sip.clone() {
+        Some(options) => Some(Telephones::start(options, board.clone()).await?),
+        None => None,
+    };
     let api = Api {
         board: board.clone(),
         access: Arc::new(access),
-        dialer: None,
+        dialer: telephones.clone().map(|telephones| Arc::new(telephones) as _),
         gauges: start_webhooks(&config, &board),
     };
     let routes = sayback_server::router(api)
         .merge(sayback_transports::media_stream::router(board.clone(), config.media.clone()));
     out!("listening on http://{address}");
+    for line in telephones.iter().flat_map(Telephones::listening) {
+        out!("listening for SIP on {line}");
+    }
     if let Some(listener) = audio_socket {
         let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
         out!("listening for AudioSocket on {address}");
@@ -95,6 +104,9 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     tokio::select! {
         () = board.drain(config.drain) => {}
         () = stopped() => eprintln!("sayback: stopping at once"),
+    }
+    if let Some(telephones) = telephones {
+        telephones.stop();
     }
     let _ = tell.send(());
     // Whoever still reads events of a call that is over is not waited for.
