@@ -36,6 +36,7 @@ fn main() {
     let (vad, model) = vad();
     let sounds = Sounds::listen(&clips(folder.as_deref()), &vad).expect("the recordings can be heard");
     println!("{} takes of words, half of them at -35 dBFS; detector: {model}", sounds.len());
+    late_onsets(&sounds);
     println!("\n(f) safe: yeses begun before the end at the ear, straddling it, held up or with late words");
     println!("    and yeses whose stated onset lies behind the stated horizon    aims: 0 run, 0 lost");
     for line in LineKind::ALL {
@@ -86,6 +87,19 @@ fn clips(folder: Option<&Path>) -> Vec<(PathBuf, &'static str)> {
         clips.extend(clip.filter(|clip| Sounds::listen(std::slice::from_ref(clip), &light).is_ok()));
     }
     clips
+}
+
+/// Recordings whose stated onset lies behind their true beginning: what the gate cannot know.
+fn late_onsets(sounds: &Sounds) {
+    let takes = (0..sounds.len() as u64).map(|number| sounds.pick(number));
+    let late: Vec<_> = takes
+        .filter_map(|take| Some((take.stated_late_micros()?, &take.name)))
+        .filter(|(late, _)| *late > 0)
+        .collect();
+    println!("stated onsets that lie behind the true beginning: {} of {}", late.len(), sounds.len());
+    for (micros, name) in late {
+        println!("    {:.1} ms: {name}", micros as f64 / 1_000.0);
+    }
 }
 
 fn row_safe(line: LineKind, yeses: u64, sounds: &Sounds) {

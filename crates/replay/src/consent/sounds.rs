@@ -62,6 +62,8 @@ struct TakeFrame {
 pub struct Take {
     /// Its words.
     pub words: String,
+    /// The recording, its level and its noise, for messages.
+    pub name: String,
     /// How long it sounds.
     pub length: Duration,
     /// Speech is weak: 35 dB below full scale.
@@ -70,6 +72,14 @@ pub struct Take {
 }
 
 impl Take {
+    /// How much later than the true beginning the stated onset lies, in microseconds; negative: earlier, as it should be.
+    /// `None` if no segment is cut from it.
+    pub fn stated_late_micros(&self) -> Option<i64> {
+        let speech = |frame: &TakeFrame| frame.speech >= 50;
+        let pair = self.frames.windows(2).find(|pair| pair.iter().all(speech))?;
+        pair.first().map(|frame| frame.rise_micros.min(frame.start_micros))
+    }
+
     /// Its frames, given when the word begins.
     pub fn frames(&self, onset: Time) -> impl Iterator<Item = VoiceFrame> + '_ {
         let at = move |micros: i64| {
@@ -107,6 +117,7 @@ impl Sounds {
                     let frames = sound.hear(from, vad)?;
                     takes.push(Take {
                         words: (*words).to_owned(),
+                        name: format!("{} at {level} dBFS in {noise} dBFS", path.display()),
                         length: span(to - from),
                         weak: level < -30.0,
                         frames,
