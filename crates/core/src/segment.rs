@@ -150,6 +150,8 @@ pub(crate) struct Segment {
     pub(crate) ended_percent: Option<u8>,
     /// The recogniser's confidence in its words, in percent.
     pub(crate) confidence: Option<u8>,
+    /// The recogniser wrote something that nobody said: music, a stock phrase, another language.
+    pub(crate) phantom: bool,
     /// Level in dB of full scale, and how many people spoke, where measured.
     pub(crate) level_db: Option<i16>,
     pub(crate) speakers: Option<u8>,
@@ -170,6 +172,7 @@ impl Segment {
             taken: false,
             ended_percent: None,
             confidence: None,
+            phantom: false,
             level_db: None,
             speakers: None,
         }

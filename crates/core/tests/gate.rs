@@ -727,3 +727,17 @@ fn an_answer_over_the_agents_own_voice_is_told() {
         "! check c_01 yes | sure - under - people - over true",
     );
 }
+
+#[test]
+fn vc_39_a_word_beside_what_nobody_said_is_no_yes() {
+    let before = "5300 speech 2 5300\n5600 end 2 5500\n5700 phantom 2 [Music]
+                  5900 speech 3 5900\n6300 end 3 6200\n6400 words 3 okay\n6700 check c1 yes";
+    let after = "5300 speech 2 5300\n5600 end 2 5500\n5700 words 2 okay\n5800 check c1 yes
+                 5900 speech 3 5880\n6300 end 3 6200\n6400 phantom 3 (speaking in foreign language)";
+    for script in [before, after] {
+        check(&Policy::default(), &after_asked(script), "! generate\n- tool.started\n- question.dropped");
+    }
+    let far = "5300 speech 2 5300\n5600 end 2 5500\n5700 phantom 2 [Music]
+               6900 speech 3 6900\n7300 end 3 7200\n7400 words 3 okay\n7700 check c1 yes";
+    check(&Policy::default(), &after_asked(far), "answer.checked question=h_01 words=okay\ntool.started");
+}

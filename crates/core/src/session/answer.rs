@@ -197,7 +197,11 @@ impl Session {
         None
     }
 
-    fn apply(&mut self, check: Check, answer: CheckAnswer) {
+    fn apply(&mut self, check: Check, mut answer: CheckAnswer) {
+        let yes = answer == CheckAnswer::Verdict { verdict: Verdict::Yes };
+        if let Some(veto) = self.gate.heard().filter(|_| yes).and_then(|hold| self.veto_beside(hold)) {
+            answer = CheckAnswer::Vetoed { veto: veto.to_string() };
+        }
         self.report_checked(&check, &answer);
         self.note_judged(&check, &answer);
         let Some(hold) = self.gate.heard() else { return };

@@ -113,6 +113,7 @@ impl Session {
             self.resolve(*id, text);
             if let Some(segment) = self.segments.get_mut(*id) {
                 segment.confidence = transcript.confidence;
+                segment.phantom = transcript.phantom.is_some() && !words.is_empty();
             }
         }
         if let (true, Some(last)) = (covered.len() > 1, self.segments.get(*covered.last().unwrap_or(&first)))

@@ -1,12 +1,16 @@
 //! How the caller's answer sounded: what the vetoes on sound go by.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::command::Sounded;
 use crate::ids::SegmentId;
 use crate::segment::Segment;
 use crate::session::Session;
 use crate::session::gate::Hold;
+
+/// How much quiet may lie between an answer and a sound that counts as beside it.
+const BESIDE: Duration = Duration::from_millis(1_000);
 
 impl Session {
     pub(crate) fn on_measured(&mut self, id: SegmentId, level_db: Option<i16>, speakers: Option<u8>) {
@@ -28,6 +32,21 @@ impl Session {
             speakers: answer.iter().filter_map(|s| s.speakers).max(),
             over_agent: answer.iter().any(over),
         }
+    }
+
+    /// Why a yes to this hold does not count because of what else was heard around it, if it does not. Asked when the
+    /// verdict is used and not when the check starts: what follows the words tells as much as what came before them.
+    ///
+    /// A recogniser that writes "[music]" or fluent nonsense for one stretch of sound is not to be believed when it
+    /// writes "okay" for the next one: that was music or another language too.
+    pub(crate) fn veto_beside(&self, hold: &Hold) -> Option<&'static str> {
+        let near = |a: &Segment, b: &Segment| {
+            let (first, second) = if a.onset.latest <= b.onset.latest { (a, b) } else { (b, a) };
+            first.offset.is_none_or(|offset| second.onset.latest.since(offset) <= BESIDE)
+        };
+        let answer: Vec<&Segment> = self.answer_segments(hold).filter(|s| s.text().is_some()).collect();
+        let phantom = |s: &&Segment| s.phantom && answer.iter().any(|answer| near(s, answer));
+        self.segments.iter().any(|s| phantom(&s)).then_some("phantom_beside")
     }
 
     /// The median level of what the caller said so far, this answer apart. Of an even number the lower one of the middle

@@ -118,6 +118,13 @@ fn caller_event(line: &Line<'_>) -> Option<Event> {
             confidence: None,
             phantom: None,
         }),
+        "phantom" => Event::Transcript(Transcript {
+            segments: vec![line.segment()],
+            span: None,
+            text: line.tail(1),
+            confidence: None,
+            phantom: Some("sound".to_owned()),
+        }),
         "echo" => Event::Echo { segment: line.segment() },
         "measured" => Event::Measured {
             segment: line.segment(),
