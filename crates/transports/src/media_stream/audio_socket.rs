@@ -114,6 +114,8 @@ async fn run(board: Switchboard, stream: TcpStream) -> Result<(), SocketFault> {
     let vars = [("uuid".to_owned(), uuid.clone())].into();
     let transport = "media-stream".to_owned();
     let asked = Asked { transport, to: uuid, from: String::new(), outbound: false, vars };
+    // The far end speaks from here on, whether models have to be loaded first or not.
+    let clock = Clock::start();
     let admitted = match board.admit(asked).await {
         Ok(admitted) => admitted,
         Err(error) => {
@@ -121,7 +123,6 @@ async fn run(board: Switchboard, stream: TcpStream) -> Result<(), SocketFault> {
             return Err(error.into());
         }
     };
-    let clock = Clock::start();
     let options = WireOptions {
         rate: 8_000,
         frame: FRAME,

@@ -95,8 +95,9 @@ async fn begin(
     all.extend(vars);
     all.insert("stream_call".to_owned(), call);
     let transport = "media-stream".to_owned();
-    let admitted = board.admit(Asked { transport, to, from, outbound: false, vars: all }).await?;
+    // The far end speaks from here on, whether models have to be loaded first or not.
     let clock = Clock::start();
+    let admitted = board.admit(Asked { transport, to, from, outbound: false, vars: all }).await?;
     let at_most = admitted.desk().assumed_loop;
     let options = WireOptions {
         rate: format.rate,

@@ -36,8 +36,13 @@ impl Envelope {
 
     /// A moment of the sender's clock on the call clock; `None` before anything has arrived. Never before the call.
     pub fn stamp(&self, media: Duration) -> Option<Time> {
+        self.stamp_before(media, Duration::ZERO)
+    }
+
+    /// The same for a moment that lies `back` before one of the sender's clock, which may be before its beginning.
+    pub fn stamp_before(&self, media: Duration, back: Duration) -> Option<Time> {
         let (offset, _) = self.known?;
-        let at = offset.saturating_add(micros(media)).max(0);
+        let at = offset.saturating_add(micros(media)).saturating_sub(micros(back)).max(0);
         Some(Time::from_micros(at.unsigned_abs()))
     }
 

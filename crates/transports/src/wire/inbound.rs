@@ -54,8 +54,10 @@ pub struct Inbound {
     expected: Option<u64>,
     /// The last sample that has come, also in a piece that waits for its turn.
     latest: u64,
-    /// When the sender's first sample came, and its number: what is ahead of real time is measured from here.
-    first: Option<(Time, u64)>,
+    /// Since when the sender may have spoken, and the number of its first sample: what is ahead of real time is measured
+    /// from here.
+    since: Time,
+    first: Option<u64>,
 }
 
 impl Inbound {
@@ -72,6 +74,7 @@ impl Inbound {
             given: 0,
             expected: None,
             latest: 0,
+            since: Time::ZERO,
             first: None,
         })
     }
@@ -109,7 +112,7 @@ impl Inbound {
         }
         let position = self.steadied(position);
         let end = position.saturating_add(samples.len() as u64);
-        self.first.get_or_insert((arrival, position));
+        self.first.get_or_insert(position);
         self.note(end, arrival);
         let expected = self.expected.unwrap_or_else(|| {
             self.base = position;
@@ -127,7 +130,8 @@ impl Inbound {
         let start = self.stamp_of_next();
         let ready = self.converter.push(fresh).to_vec();
         self.given += ready.len() as u64;
-        if let Some(start) = start.filter(|_| !ready.is_empty()) {
+        // Nothing is heard before it is made.
+        if let Some(start) = start.filter(|_| !ready.is_empty()).map(|start| start.min(arrival)) {
             on(InboundFact::Heard { start, samples: ready });
         }
     }
@@ -139,8 +143,8 @@ impl Inbound {
 
     /// Whether the sender is further ahead of the time than any network explains: nobody can have spoken that yet.
     pub fn is_ahead(&self, now: Time) -> bool {
-        let (Some((since, from)), Some(expected)) = (self.first, self.expected) else { return false };
-        self.span(expected.saturating_sub(from)) > now.since(since) + AHEAD
+        let (Some(from), Some(expected)) = (self.first, self.expected) else { return false };
+        self.span(expected.saturating_sub(from)) > now.since(self.since) + AHEAD
     }
 
     fn restart(&mut self, arrival: Time, on: &mut impl FnMut(InboundFact)) {
@@ -152,6 +156,7 @@ impl Inbound {
         self.given = 0;
         self.expected = None;
         self.latest = 0;
+        self.since = arrival;
         self.first = None;
     }
 
@@ -171,11 +176,12 @@ impl Inbound {
         self.given = 0;
     }
 
-    /// When the next sample out of the converter was made.
+    /// When the next sample out of the converter was made. Reckoned on the sender's clock to the end: what lies before
+    /// the call on ours must not be cut off on the way.
     fn stamp_of_next(&self) -> Option<Time> {
         let late = Duration::from_micros(self.converter.output_delay() as u64 * 1_000_000 / u64::from(RATE));
         let since = Duration::from_micros(self.given * 1_000_000 / u64::from(RATE));
-        self.envelope.stamp(self.span(self.base)).map(|base| (base + since) - late)
+        self.envelope.stamp_before(self.span(self.base) + since, late)
     }
 
     fn span(&self, samples: u64) -> Duration {
@@ -233,6 +239,25 @@ mod tests {
             assert!(pair[1].0.diff_micros(pair[0].0 + length).abs() < 300, "{pair:?}");
         }
         assert_eq!(inbound.place(), Some(Time::from_millis(1_100)));
+    }
+
+    #[test]
+    fn what_waited_before_the_call_began_is_not_stamped_ahead_of_time() {
+        let mut inbound = Inbound::new(8_000).unwrap();
+        let mut blocks = Vec::new();
+        // Four seconds of sound that had waited, and then a second at its pace.
+        for n in 0..200 {
+            push(&mut inbound, n, 10);
+        }
+        for n in 200..250_u64 {
+            let at = 10 + 20 * (n - 199);
+            blocks.extend(heard(&push(&mut inbound, n, at)).into_iter().map(|block| (block.0, at)));
+        }
+        for (start, at) in blocks {
+            let age = Time::from_millis(at).since(start);
+            assert!(start <= Time::from_millis(at), "{start} is ahead of {at}");
+            assert!(age <= Duration::from_millis(50), "{age:?} at {at}");
+        }
     }
 
     #[test]
