@@ -136,13 +136,21 @@ async fn callers(address: SocketAddr, calls: u64, seconds: u64) {
     println!("answer after the end of speech, median {:?}, p95 {:?}", at(50), at(95));
 }
 
-/// Noise, and half a second of speech every six seconds; each caller begins at another time.
+/// What callers say: a recording at 8 kHz.
+fn words() -> Vec<f32> {
+    let file =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/audio/yes-please-phone.wav");
+    let clip = sayback_media::read_audio(&file).unwrap();
+    sayback_media::resample::resample(&clip.mixed_down(), clip.rate, 8_000).unwrap()
+}
+
+/// Noise, and a few words every six seconds; each caller begins at another time.
 async fn caller(address: SocketAddr, number: u64, seconds: u64) -> Met {
     let (mut socket, _) = connect_async(format!("ws://{address}/v1/media/twilio")).await.unwrap();
     let start = json!({ "event": "start", "streamSid": "MZ1", "start": { "streamSid": "MZ1", "callSid": "CA1",
         "mediaFormat": { "encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1 } } });
     socket.send(Message::Text(start.to_string().into())).await.unwrap();
-    let mut noise = WhiteNoise::new(number + 1);
+    let (words, mut noise) = (words(), WhiteNoise::new(number + 1));
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     let (mut met, mut last, mut ended) = (Met::default(), None::<Instant>, None::<Instant>);
     let mut frame: u64 = 0;
@@ -150,13 +158,14 @@ async fn caller(address: SocketAddr, number: u64, seconds: u64) -> Met {
         tokio::select! {
             _ = ticks.tick() => {
                 let phase = (frame + number * 37) % 300;
-                if phase == 25 {
+                let at = usize::try_from(phase).unwrap() * 160;
+                if at >= words.len() && at < words.len() + 160 {
                     ended = Some(Instant::now());
                 }
-                let tone = |n: usize| if phase < 25 { (n as f32 * 0.35).sin() * 0.2 } else { 0.0 };
+                let word = |n: usize| words.get(at + n).copied().unwrap_or(0.0);
                 let samples = noise.samples(160, -65.0);
                 let bytes: Vec<u8> =
-                    samples.iter().enumerate().map(|(n, s)| mulaw_encode(((s + tone(n)) * 32_767.0) as i16)).collect();
+                    samples.iter().enumerate().map(|(n, s)| mulaw_encode(((s + word(n)) * 32_767.0) as i16)).collect();
                 let media = json!({ "event": "media", "streamSid": "MZ1", "media": { "track": "inbound",
                     "timestamp": (frame * 20).to_string(), "payload": STANDARD.encode(bytes) } });
                 socket.send(Message::Text(media.to_string().into())).await.unwrap();
