@@ -85,6 +85,11 @@ enum Kind {
     Open,
 }
 
+/// What the caller says first, as a file beside the scenarios.
+const HELLO: &str = "hello.wav";
+/// The same, 20 dB down.
+const FAINT_HELLO: &str = "hello-at-a-low-level.wav";
+
 /// One sound of a caller.
 #[derive(Clone, Debug)]
 struct Trial {
@@ -98,17 +103,21 @@ impl Trial {
         Self { name: name.into(), kind, samples }
     }
 
+    /// Whether the whole call is faint. A faint yes on a loud call is somebody else's, and counts for nothing.
+    fn is_faint_caller(&self) -> bool {
+        matches!(self.kind, Kind::Yes | Kind::No) && self.name.ends_with("-faint")
+    }
+
     fn scenario(&self) -> String {
         let after = match self.kind {
             Kind::Echo => "question.started + 120ms",
             Kind::Phantom | Kind::Yes | Kind::No | Kind::Open => "question.heard + 700ms",
         };
         let quiet = self.samples.len() as u64 * 1_000 / u64::from(RATE) + 5_000;
-        let root = repository();
-        let root = root.display();
+        let hello = if self.is_faint_caller() { FAINT_HELLO } else { HELLO };
         let mut text = format!(
             "title = \"{}\"\nagent = \"desk.toml\"\nspeech = \"audio\"\n\
-             [[caller]]\nat = \"600ms\"\ntext = \"hello\"\naudio = \"{root}/tests/audio/yes.wav\"\n\
+             [[caller]]\nat = \"600ms\"\ntext = \"hello\"\naudio = \"{hello}\"\n\
              [[caller]]\nafter = \"{after}\"\ntext = \"a sound\"\naudio = \"{}.wav\"\n\
              [[caller]]\nafter = \"question.heard + {quiet}ms\"\nhangup = true\n\
              [[caller]]\nat = \"80s\"\nhangup = true\n\
@@ -178,6 +187,10 @@ fn run(trials: &[Trial]) -> Vec<String> {
         std::fs::write(folder.path().join(format!("{index:04}.call.toml")), trial.scenario()).unwrap();
     }
     std::fs::write(folder.path().join("desk.toml"), DESK).unwrap();
+    for (name, gain) in [(HELLO, 0.0), (FAINT_HELLO, -20.0)] {
+        let sound = wav::encode(&Clip::mono(RATE, louder(&own("yes.wav"), gain)));
+        std::fs::write(folder.path().join(name), sound).unwrap();
+    }
     let calls = calls(folder.path());
     assert_eq!(calls.len(), trials.len());
     for (trial, events) in trials.iter().zip(&calls) {
