@@ -1,6 +1,6 @@
 //! What the clients of hosted services have in common: keys, addresses, failures, and threads that wait for sockets.
 //!
-//! Vendors differ in their words, not in what can go wrong. So each failure is a [`Fault`] first and becomes the error
+//! Vendors differ in their words, not in what can go wrong. So each failure is a `Fault` first and becomes the error
 //! of a trait at the trait's edge; and nothing that a server says is passed on before the key is taken out of it.
 
 mod address;
