@@ -12,7 +12,7 @@
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 #![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
-#[path = "../tests/desk/mod.rs"]
+#[path = "../tests/media_stream/desk.rs"]
 mod desk;
 
 use std::net::SocketAddr;

@@ -4,7 +4,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test of its own crate, whose figures are wanted")]
 
-#[path = "../desk/mod.rs"]
 mod desk;
 mod service;
 

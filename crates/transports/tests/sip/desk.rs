@@ -1,17 +1,123 @@
-//! The desk that all lines are tried with, where speech is what is loud.
+//! A desk whose engines are all made up: what matters is when, not what.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use futures::StreamExt;
+use sayback_core::{AskTerms, Policy};
 use sayback_media::SpeechProbability;
 use sayback_media::pcm::level_dbfs;
 use sayback_media::vad::{FRAME, VadError};
-use sayback_runtime::switchboard::Switchboard;
+use sayback_runtime::agent::{
+    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, Skill, Tool, ToolInfo,
+    ToolOutput, Validate,
+};
+use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
+use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
+use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, NotNow, Switchboard};
+use sayback_runtime::tts::{Synthesize, TtsError};
+use serde_json::{Value, json};
 
-#[path = "../desk/mod.rs"]
-mod made_up;
+/// What was booked, in order.
+pub(crate) type Booked = Arc<Mutex<Vec<Value>>>;
 
-pub(crate) use made_up::Booked;
+#[derive(Debug)]
+struct Anything;
 
+impl Validate for Anything {
+    fn validate(&self, input: Value) -> Result<Value, String> {
+        Ok(input)
+    }
+}
+
+#[derive(Debug)]
+struct Question;
+
+#[async_trait::async_trait]
+impl Confirm for Question {
+    async fn question(&self, _input: &Value, _context: &AskContext) -> Result<String, ConfirmError> {
+        Ok("Shall I book Thursday at three for Anna?".to_owned())
+    }
+}
+
+#[derive(Debug)]
+struct Book(Booked);
+
+#[async_trait::async_trait]
+impl Handler for Book {
+    async fn run(&self, input: Value, _context: RunContext) -> Result<ToolOutput, String> {
+        self.0.lock().unwrap().push(input);
+        Ok(ToolOutput { ok: true, message: "Booked.".to_owned() })
+    }
+}
+
+/// Says yes to every check, which is the worst that a model can do; otherwise plays its steps.
+#[derive(Debug)]
+struct Credulous(Mutex<VecDeque<LlmEvent>>);
+
+#[async_trait::async_trait]
+impl Llm for Credulous {
+    fn name(&self) -> String {
+        "credulous".to_owned()
+    }
+
+    async fn stream(&self, request: LlmRequest) -> Result<LlmStream, LlmError> {
+        let first = if request.one_of.is_empty() {
+            self.0.lock().unwrap().pop_front().unwrap_or_else(|| LlmEvent::Text("Anything else?".to_owned()))
+        } else {
+            LlmEvent::Text("yes".to_owned())
+        };
+        Ok(futures::stream::iter([Ok(first), Ok(LlmEvent::Done)]).boxed())
+    }
+}
+
+/// Hears the same words in everything.
+#[derive(Debug)]
+struct Yes;
+
+impl Transcribe for Yes {
+    fn name(&self) -> String {
+        "yes".to_owned()
+    }
+
+    fn transcribe(&self, _pcm: &[f32], _partial: bool, _cancel: &Cancel) -> Result<Transcription, SttError> {
+        Ok(Transcription { text: "Yes please.".to_owned(), ..Transcription::default() })
+    }
+}
+
+/// Speaks a tone of 150 ms a word, much faster than in real time, with silence behind it.
+#[derive(Debug)]
+struct Tone;
+
+impl Synthesize for Tone {
+    fn name(&self) -> String {
+        "tone".to_owned()
+    }
+
+    fn sample_rate(&self) -> u32 {
+        16_000
+    }
+
+    fn synthesize(
+        &self,
+        text: &str,
+        _language: &str,
+        sink: &mut dyn FnMut(&[i16]) -> ControlFlow<()>,
+    ) -> Result<(), TtsError> {
+        for _ in text.split_whitespace() {
+            let word: Vec<i16> = (0..2_400).map(|n| ((n as f32 * 0.4).sin() * 9_000.0) as i16).collect();
+            if sink(&word).is_break() {
+                return Ok(());
+            }
+        }
+        let _ = sink(&[0; 4_000]);
+        Ok(())
+    }
+}
+
+/// Speech is what is loud.
 #[derive(Debug)]
 struct Loud;
 
@@ -23,7 +129,60 @@ impl SpeechProbability for Loud {
     fn reset(&mut self) {}
 }
 
+#[derive(Debug)]
+struct OneDesk(Arc<Desk>);
+
+#[async_trait::async_trait]
+impl Desks for OneDesk {
+    async fn find(&self, asked: &Asked) -> Result<Arc<Desk>, NotNow> {
+        if asked.to == "nobody" {
+            return Err(NotNow::Unknown { to: asked.to.clone() });
+        }
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+fn agent(booked: &Booked, keypad: bool) -> Agent {
+    let info = ToolInfo {
+        name: "book".to_owned(),
+        description: "Books.".to_owned(),
+        schema: json!({ "type": "object" }),
+        definition: "sha256:book".to_owned(),
+        limit: Duration::from_secs(5),
+        validate: Arc::new(Anything),
+    };
+    let book = Arc::new(Book(Arc::clone(booked)));
+    let tool = Tool::Confirmed(ConfirmedTool::new(info, Arc::new(Question), AskTerms::default(), book));
+    let mut policy = Policy::default();
+    policy.turn.silence_followup = None;
+    policy.confirm.keypad = keypad;
+    Agent {
+        name: "desk".to_owned(),
+        language: "en".to_owned(),
+        greeting: None,
+        instructions: String::new(),
+        policy,
+        skills: vec![Skill { name: "booking".to_owned(), instructions: String::new(), tools: vec![tool] }],
+    }
+}
+
 /// A switchboard with one desk: the first thing that the caller says makes it ask.
 pub(crate) fn board(most: usize) -> (Switchboard, Booked) {
-    made_up::board_with(most, Arc::new(|| Box::new(Loud)))
+    let booked = Booked::default();
+    let call = LlmCall { id: "call_1".to_owned(), name: "book".to_owned(), arguments: "{}".to_owned() };
+    let steps = move || VecDeque::from([LlmEvent::Call(call.clone())]);
+    let desk = Desk {
+        agent: Arc::new(agent(&booked, true)),
+        llm: Arc::new(move || Arc::new(Credulous(Mutex::new(steps())))),
+        screen: None,
+        vad: Arc::new(|| Box::new(Loud)),
+        stt: Arc::new(Yes),
+        tts: Arc::new(Tone),
+        end_of_turn: None,
+        assumed_loop: Duration::from_millis(100),
+        recorded_as: None,
+        redact: Vec::new(),
+    };
+    let limits = Limits { calls: most, ..Limits::default() };
+    (Switchboard::new(Arc::new(OneDesk(Arc::new(desk))), None, limits), booked)
 }
