@@ -99,6 +99,8 @@ const RATE: u32 = 16_000;
 const THINNING: usize = 4;
 /// The longest way from the loudspeaker back that is looked for.
 pub const LONGEST_DELAY: Duration = Duration::from_millis(800);
+/// How much earlier than it was played it may seem to be heard: the times of two devices are not told exactly.
+const EARLIEST: Duration = Duration::from_millis(20);
 /// The longest segment that is compared; of a longer one its first part.
 const LONGEST_SEGMENT: usize = 6_000;
 /// What is remembered: the longest segment, the longest delay and some seconds to ask about them in.
@@ -109,7 +111,7 @@ pub const ECHO_STRENGTH: f32 = 0.5;
 /// What was found of the agent's own voice in a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EchoFound {
-    /// From being played to being heard.
+    /// From being played to being heard; none where the devices' times make it less than nothing.
     pub delay: Duration,
     /// How alike the two are, from 0 to 1: the share of the segment's amplitude that the played sound explains.
     pub strength: f32,
@@ -162,9 +164,9 @@ impl EchoDetector {
         if segment.len() < RATE as usize / THINNING / 20 || loud < 1e-7 * segment.len() as f32 {
             return None;
         }
-        let longest = LONGEST_DELAY.as_millis() as u64 * u64::from(RATE) / 1_000 / THINNING as u64;
-        let earliest = from.saturating_sub(longest).max(self.played.first());
-        let played = self.played.between(earliest, from + segment.len() as u64)?;
+        let thinned = |time: Duration| time.as_millis() as u64 * u64::from(RATE) / 1_000 / THINNING as u64;
+        let earliest = from.saturating_sub(thinned(LONGEST_DELAY)).max(self.played.first());
+        let played = self.played.between(earliest, from + segment.len() as u64 + thinned(EARLIEST))?;
         let strength = |played: &[f32]| {
             let dot: f32 = segment.iter().zip(played).map(|(a, b)| a * b).sum();
             let scale = (loud * energy(played)).sqrt();
@@ -172,7 +174,7 @@ impl EchoDetector {
         };
         let found = played.windows(segment.len()).map(strength).enumerate();
         let (at, strength) = found.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let delay = (from - earliest - at as u64) * THINNING as u64 * 1_000_000 / u64::from(RATE);
+        let delay = from.saturating_sub(earliest + at as u64) * THINNING as u64 * 1_000_000 / u64::from(RATE);
         Some(EchoFound { delay: Duration::from_micros(delay), strength })
     }
 }
@@ -280,6 +282,19 @@ mod tests {
             assert!(found.is_echo(), "{delay}: {found:?}");
             let off = found.delay.as_micros() as i64 - delay as i64 * 125 / 2;
             assert!(off.abs() <= 1_000, "{delay}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_found_where_the_devices_times_put_it_before_it_was_played() {
+        let played = voice(1, 4 * 16_000);
+        for early in [1, 16, 40, 160, 320] {
+            let heard: Vec<f32> = played[early..].iter().map(|sample| sample * 0.2).collect();
+            let mut detector = EchoDetector::new();
+            detector.played(&played);
+            detector.heard(&heard);
+            let found = detector.find(2 * 16_000, 3 * 16_000).unwrap();
+            assert!(found.is_echo() && found.delay <= Duration::from_millis(1), "{early}: {found:?}");
         }
     }
 

@@ -291,7 +291,8 @@ impl Listener {
                 let mut ahead = vec![0.0; samples.len()];
                 self.echo.read(place + HEADSTART, &mut ahead);
                 canceller.render(&ahead);
-                self.presence.push(&played, &raw);
+                // With the same head start: by the devices' times a loop without a way seems to be heard too early.
+                self.presence.push(&ahead, &raw);
                 // It goes on learning, so that it is ready when a headset is taken off.
                 let cleaned = canceller.capture(&raw);
                 if self.presence.is_assumed() { cleaned.to_vec() } else { raw.clone() }
