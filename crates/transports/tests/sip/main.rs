@@ -40,6 +40,10 @@ fn options(ports: u16) -> SipOptions {
     SipOptions { media_ports: ports..=ports + 499, ..SipOptions::default() }
 }
 
+/// Calls keep real time; a flood and dozens of sipps at once would take it from all others on a small machine. They
+/// hold this alone, the rest together.
+static MACHINE: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
+
 /// Runs scenarios, a few at a time; gives what failed.
 async fn run_all(scenarios: Vec<Scenario>, server: SocketAddr, transport: &'static str) -> Vec<String> {
     let mut failed = Vec::new();
@@ -58,6 +62,7 @@ async fn run_all(scenarios: Vec<Scenario>, server: SocketAddr, transport: &'stat
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sipp_is_answered_in_every_scenario() {
+    let _turn = MACHINE.write().await;
     if !have_sipp() {
         return;
     }
@@ -74,6 +79,7 @@ async fn sipp_is_answered_in_every_scenario() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_server_says_so_and_when_to_call_again() {
+    let _turn = MACHINE.read().await;
     if !have_sipp() {
         return;
     }
@@ -92,6 +98,7 @@ async fn a_full_server_says_so_and_when_to_call_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_asked_for_and_a_wrong_one_asked_again() {
+    let _turn = MACHINE.read().await;
     if !have_sipp() {
         return;
     }
@@ -115,6 +122,7 @@ async fn a_password_is_asked_for_and_a_wrong_one_asked_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_come_over_streams_too() {
+    let _turn = MACHINE.read().await;
     if !have_sipp() {
         return;
     }
@@ -133,6 +141,7 @@ async fn calls_come_over_streams_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_come_encrypted_too() {
+    let _turn = MACHINE.read().await;
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
     let mut openssl = tokio::process::Command::new("openssl");
@@ -166,6 +175,7 @@ async fn messages_come_encrypted_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_is_taken_is_told_at_the_start() {
+    let _turn = MACHINE.read().await;
     let (server, address, _) = serve(options(33_000), 1).await;
     let (board, _) = board(1);
     let listen = vec![Listen { transport: SipTransport::Udp, address }];
@@ -189,21 +199,25 @@ async fn booked_by_an_answer_at(offset_ms: i64, codec: CodecKind, ports: u16) ->
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_yes_after_the_question_books() {
+    let _turn = MACHINE.read().await;
     assert_eq!(booked_by_an_answer_at(900, CodecKind::Pcmu, 34_000).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_yes_over_the_question_does_not_book() {
+    let _turn = MACHINE.read().await;
     assert_eq!(booked_by_an_answer_at(-400, CodecKind::Pcmu, 34_100).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_yes_after_the_question_books_in_wide_sound() {
+    let _turn = MACHINE.read().await;
     assert_eq!(booked_by_an_answer_at(900, CodecKind::Opus, 34_200).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_inside_the_question_means_that_it_was_not_heard() {
+    let _turn = MACHINE.read().await;
     let (server, address, booked) = serve(options(34_300), 4).await;
     let mut phone = phone::Phone::call(address, CodecKind::Pcmu).await;
     phone.hear_until_quiet(Duration::from_secs(5)).await;
@@ -223,6 +237,7 @@ async fn a_hold_inside_the_question_means_that_it_was_not_heard() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_is_sent_at_it_keeps_a_server_from_its_next_call() {
+    let _turn = MACHINE.write().await;
     let options = SipOptions { media_ports: 40_000..=49_999, ..SipOptions::default() };
     let (server, address, booked) = serve(options, 4_000).await;
     let seed = 0x5eed;
@@ -244,6 +259,7 @@ async fn nothing_that_is_sent_at_it_keeps_a_server_from_its_next_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn we_call_and_are_answered() {
+    let _turn = MACHINE.read().await;
     if !have_sipp() {
         return;
     }
@@ -303,16 +319,19 @@ async fn sweep(round_trip_ms: u64, ports: u16) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_decision_flips_once_over_a_round_trip_of_40_ms() {
+    let _turn = MACHINE.read().await;
     sweep(40, 36_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_decision_flips_once_over_a_round_trip_of_180_ms() {
+    let _turn = MACHINE.read().await;
     sweep(180, 36_500).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_decision_flips_once_over_a_round_trip_of_600_ms() {
+    let _turn = MACHINE.read().await;
     sweep(600, 37_000).await;
 }
 
@@ -337,6 +356,7 @@ async fn softphone(offset_ms: i64, more: &[&str], ports: u16) -> Option<usize> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_books_by_a_yes_after_the_question_and_not_by_one_over_it() {
+    let _turn = MACHINE.read().await;
     if let Some(count) = softphone(1_000, &[], 37_500).await {
         assert_eq!(count, 1);
     }
@@ -347,6 +367,7 @@ async fn a_softphone_books_by_a_yes_after_the_question_and_not_by_one_over_it() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_softphone_books_over_encrypted_sound() {
+    let _turn = MACHINE.read().await;
     if let Some(count) = softphone(1_000, &["srtp"], 37_700).await {
         assert_eq!(count, 1);
     }
@@ -367,12 +388,14 @@ async fn booked_by_a_key_at(offset_ms: u64, ports: u16) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_after_the_question_books_and_one_over_it_does_not() {
+    let _turn = MACHINE.read().await;
     assert_eq!(booked_by_a_key_at(1_900, 38_000).await, 1);
     assert_eq!(booked_by_a_key_at(600, 38_100).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transfer_is_asked_for_and_ends_the_call_once_it_has_worked() {
+    let _turn = MACHINE.read().await;
     if !have_sipp() {
         return;
     }

@@ -200,7 +200,11 @@ impl Scenario {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let file = folder.path().join("scenario.xml");
         std::fs::write(&file, self.xml(transport)).map_err(|error| error.to_string())?;
-        let output = sipp(&file, server, transport, folder.path()).await?;
+        let mut output = sipp(&file, server, transport, folder.path()).await?;
+        // Between looking for a free port and taking it, somebody else may have taken it.
+        if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("bind") {
+            output = sipp(&file, server, transport, folder.path()).await?;
+        }
         if output.status.success() {
             return Ok(());
         }
