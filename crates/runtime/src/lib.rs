@@ -4,6 +4,7 @@
 //! reaches it through one bounded queue. It knows no vendor by name.
 
 pub mod agent;
+pub mod approvals;
 pub mod calls;
 pub mod clock;
 pub mod driver;

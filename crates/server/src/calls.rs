@@ -114,7 +114,7 @@ pub(crate) async fn dial(
     Ok((StatusCode::CREATED, [("location", location)], Json(json!({ "call": id }))).into_response())
 }
 
-fn unreadable(error: JsonRejection) -> Problem {
+pub(crate) fn unreadable(error: JsonRejection) -> Problem {
     let detail = error.body_text();
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {

@@ -14,8 +14,11 @@
 //! | `POST /v1/calls` | `call` | calls somebody |
 //! | `POST /v1/calls/{id}/actions` | `call` | says, transfers, presses keys, mutes, ends |
 //! | `DELETE /v1/calls/{id}` | `call` | ends it |
+//! | `GET /v1/approvals`, `/v1/approvals/{id}` | `approve` | what waits for an operator, and one of them |
+//! | `POST /v1/approvals/{id}` | `approve` | answers it, once |
 
 pub mod access;
+mod approvals;
 mod calls;
 mod events;
 mod metrics;
@@ -29,6 +32,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::Uri;
 use axum::routing::get;
 use axum::serve::ListenerExt;
+use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::switchboard::{NotNow, Switchboard};
 use serde::Deserialize;
 use tokio::net::TcpListener;
@@ -99,6 +103,8 @@ pub struct Api {
     pub dialer: Option<Arc<dyn Dialer>>,
     /// Figures of other parts, for `/metrics`.
     pub gauges: Vec<Gauge>,
+    /// What waits for an operator.
+    pub approvals: ApprovalQueue,
 }
 
 /// The routes of the API.
@@ -111,6 +117,8 @@ pub fn router(api: Api) -> Router {
         .route("/v1/calls/{id}", get(calls::show).delete(calls::end))
         .route("/v1/calls/{id}/events", get(events::follow))
         .route("/v1/calls/{id}/actions", axum::routing::post(calls::act))
+        .route("/v1/approvals", get(approvals::list))
+        .route("/v1/approvals/{id}", get(approvals::show).post(approvals::answer))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_like_this)
         .layer(DefaultBodyLimit::max(LARGEST))

@@ -11,6 +11,7 @@ use axum::routing::post;
 use futures::StreamExt;
 use sayback_core::{Event, Policy, Speak};
 use sayback_runtime::agent::Agent;
+use sayback_runtime::approvals::{ApprovalQueue, ApprovalRequest, Asker};
 use sayback_runtime::calls::{LineControl, NotOnThisLine};
 use sayback_runtime::clock::Clock;
 use sayback_runtime::line::Line;
@@ -143,11 +144,15 @@ struct Server {
 }
 
 async fn start(board: &Switchboard, tokens: Vec<Token>) -> Server {
+    start_with(board, tokens, ApprovalQueue::default()).await
+}
+
+async fn start_with(board: &Switchboard, tokens: Vec<Token>, approvals: ApprovalQueue) -> Server {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let access = Arc::new(Access::new(tokens, address).unwrap());
-    let api = Api { board: board.clone(), access, dialer: None, gauges: Vec::new() };
+    let api = Api { board: board.clone(), access, dialer: None, gauges: Vec::new(), approvals };
     tokio::spawn(serve(listener, router(api), std::future::pending()));
     Server { address, client: reqwest::Client::new() }
 }
@@ -313,4 +318,80 @@ async fn events_are_posted_in_order_signed_and_again_when_they_are_not_taken() {
     }
     assert_eq!((delivered.sent(), delivered.lost()), (2, 0));
     delivering.abort();
+}
+
+fn approval(id: &str) -> ApprovalRequest {
+    ApprovalRequest {
+        id: id.to_owned(),
+        asker: Asker::Call("call-1".to_owned()),
+        agent: "Bank".to_owned(),
+        tool: "transfer_money".to_owned(),
+        input: json!({ "amount": 5000, "to": "bob" }),
+        hint: "A transfer above the limit".to_owned(),
+        payload: Some(json!({ "most": 0 })),
+        asked_ms: 1_796_000_000_000,
+        expires_ms: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_is_listed_and_answered_once() {
+    let queue = ApprovalQueue::default();
+    let server = start_with(&board(), vec![], queue.clone()).await;
+    queue.request(&approval("a_1")).await.unwrap();
+    let list: Value = server.ask("GET", "/v1/approvals").send().await.unwrap().json().await.unwrap();
+    let shown = &list["approvals"][0];
+    assert_eq!((&shown["id"], &shown["state"]), (&json!("a_1"), &json!("open")));
+    assert_eq!(shown["asker"], json!({ "call": "call-1" }));
+    assert_eq!((&shown["input"]["amount"], &shown["payload"]["most"]), (&json!(5000), &json!(0)));
+    let answer = async |id: &str, body: Value| {
+        let answer = server.ask("POST", &format!("/v1/approvals/{id}")).json(&body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    // Only a boolean is an answer, and what is no answer leaves it open.
+    for wrong in [json!({ "confirmed": "yes" }), json!({ "confirmed": 1 }), json!({}), json!({ "ok": true })]
+    {
+        let (status, body) = answer("a_1", wrong.clone()).await;
+        assert_eq!((status, &body["type"]), (400, &json!("urn:sayback:bad-body")), "{wrong}");
+    }
+    assert_eq!(answer("a_2", json!({ "confirmed": true })).await.0, 404);
+    let given = json!({ "confirmed": true, "payload": { "most": 9 }, "reason": "known", "by": "ann" });
+    let (status, body) = answer("a_1", given.clone()).await;
+    assert_eq!((status, &body["state"], &body["decision"]), (200, &json!("answered"), &given));
+    let (status, body) = answer("a_1", json!({ "confirmed": false })).await;
+    assert_eq!((status, &body["type"]), (409, &json!("urn:sayback:answered-already")));
+    queue.request(&approval("a_3")).await.unwrap();
+    queue.cancel("a_3", "the caller hung up").await.unwrap();
+    let (status, body) = answer("a_3", json!({ "confirmed": true })).await;
+    assert_eq!((status, &body["type"]), (410, &json!("urn:sayback:no-longer-wanted")));
+    let list: Value = server.ask("GET", "/v1/approvals").send().await.unwrap().json().await.unwrap();
+    assert_eq!(list, json!({ "approvals": [] }));
+    let one: Value = server.ask("GET", "/v1/approvals/a_1").send().await.unwrap().json().await.unwrap();
+    assert_eq!(one["state"], json!("answered"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_who_may_approve_sees_and_answers_approvals() {
+    let token = |name: &str, role| Token { name: name.to_owned(), sha256: hash(name), roles: vec![role] };
+    let roles = [Role::Read, Role::Call, Role::App, Role::Approve];
+    let tokens = roles.map(|role| token(&format!("{role:?}"), role)).to_vec();
+    let queue = ApprovalQueue::default();
+    queue.request(&approval("a_1")).await.unwrap();
+    let server = start_with(&board(), tokens, queue).await;
+    let answer = json!({ "confirmed": true });
+    for (who, status) in [("Read", 403), ("Call", 403), ("App", 403), ("Nobody", 401), ("Approve", 200)] {
+        let list = server.ask("GET", "/v1/approvals").bearer_auth(who).send().await.unwrap();
+        assert_eq!(list.status().as_u16(), status, "{who}");
+        let post = server.ask("POST", "/v1/approvals/a_1").bearer_auth(who).json(&answer);
+        let answered = post.send().await.unwrap();
+        assert_eq!(answered.status().as_u16(), status, "{who}");
+        if status == 200 {
+            let body: Value = answered.json().await.unwrap();
+            assert_eq!(
+                body["decision"]["by"],
+                json!("Approve"),
+                "who said nothing goes by their token's name"
+            );
+        }
+    }
 }

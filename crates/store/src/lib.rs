@@ -1,8 +1,9 @@
-//! Conversations and the journal of confirmed runs on disk, in SQLite: no set-up, one file, safe against a crash in
+//! Conversations, the journal of confirmed runs and approvals on disk, in SQLite: no set-up, one file, safe against a crash in
 //! the middle of a write.
 //!
 //! Knows nothing of what it stores: texts under ids. May not decide anything about a call.
 
+mod approvals;
 mod conversation;
 mod error;
 mod journal;

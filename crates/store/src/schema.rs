@@ -34,6 +34,15 @@ const STEPS: &[&str] = &[
          finished TEXT,
          PRIMARY KEY (conversation, hold, attempt)
      ) STRICT;",
+    // `request` and `state` are JSON; `open` is what the first answer takes away.
+    "CREATE TABLE approval (
+         number INTEGER PRIMARY KEY,
+         id TEXT NOT NULL UNIQUE,
+         request TEXT NOT NULL,
+         state TEXT NOT NULL,
+         open INTEGER NOT NULL
+     ) STRICT;
+     CREATE INDEX approval_open ON approval (number) WHERE open = 1;",
 ];
 
 /// The format that this program writes.

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args as ClapArgs;
+use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::switchboard::Switchboard;
 use sayback_server::webhook::{Delivered, deliver};
 use sayback_server::{Access, Api, Gauge};
@@ -77,6 +78,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         access: Arc::new(access),
         dialer: telephones.clone().map(|telephones| Arc::new(telephones) as _),
         gauges: start_webhooks(&config, &board),
+        approvals: ApprovalQueue::default(),
     };
     let routes = sayback_server::router(api)
         .merge(sayback_transports::media_stream::router(board.clone(), config.media.clone()));
