@@ -16,9 +16,12 @@
 //! | `DELETE /v1/calls/{id}` | `call` | ends it |
 //! | `GET /v1/approvals`, `/v1/approvals/{id}` | `approve` | what waits for an operator, and one of them |
 //! | `POST /v1/approvals/{id}` | `approve` | answers it, once |
+//! | `POST /v1/webrtc`, `PATCH` and `DELETE /v1/webrtc/{id}` | `call` | calls from browsers |
+//! | `GET /sayback.js`, `/sayback.d.ts` | none | the client for pages |
 
 pub mod access;
 mod approvals;
+mod browsers;
 mod calls;
 mod events;
 mod metrics;
@@ -38,6 +41,7 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 
 pub use access::{Access, Role, Token};
+pub use browsers::{BrowserAnswer, BrowserError, BrowserOffer, Browsers};
 pub use metrics::Gauge;
 pub use problem::Problem;
 
@@ -101,6 +105,8 @@ pub struct Api {
     pub access: Arc<Access>,
     /// Who calls out, if anybody can.
     pub dialer: Option<Arc<dyn Dialer>>,
+    /// Who takes calls from browsers, if anybody does.
+    pub browsers: Option<Arc<dyn Browsers>>,
     /// Figures of other parts, for `/metrics`.
     pub gauges: Vec<Gauge>,
     /// What waits for an operator.
@@ -119,6 +125,10 @@ pub fn router(api: Api) -> Router {
         .route("/v1/calls/{id}/actions", axum::routing::post(calls::act))
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/{id}", get(approvals::show).post(approvals::answer))
+        .route("/v1/webrtc", axum::routing::post(browsers::offer))
+        .route("/v1/webrtc/{id}", axum::routing::patch(browsers::patch).delete(browsers::end))
+        .route("/sayback.js", get(|| async { script(CLIENT, "text/javascript; charset=utf-8") }))
+        .route("/sayback.d.ts", get(|| async { script(CLIENT_TYPES, "text/plain; charset=utf-8") }))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_like_this)
         .layer(DefaultBodyLimit::max(LARGEST))
@@ -128,6 +138,14 @@ pub fn router(api: Api) -> Router {
 async fn ready(State(api): State<Api>, headers: axum::http::HeaderMap) -> Result<&'static str, Problem> {
     api.access.allow(&headers, Role::Read)?;
     if api.board.is_open() { Ok("ready\n") } else { Err(NotNow::Draining.into()) }
+}
+
+/// The client for pages goes with the server that it talks to.
+const CLIENT: &str = include_str!("../../../clients/js/sayback.js");
+const CLIENT_TYPES: &str = include_str!("../../../clients/js/sayback.d.ts");
+
+fn script(text: &'static str, kind: &'static str) -> impl axum::response::IntoResponse {
+    ([("content-type", kind), ("cache-control", "no-cache"), ("x-content-type-options", "nosniff")], text)
 }
 
 async fn nowhere(uri: Uri) -> Problem {

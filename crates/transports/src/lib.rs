@@ -9,5 +9,7 @@ pub mod media_stream;
 pub mod mic;
 #[cfg(feature = "sip")]
 pub mod sip;
+#[cfg(feature = "webrtc")]
+pub mod webrtc;
 #[cfg(feature = "wire")]
 pub mod wire;

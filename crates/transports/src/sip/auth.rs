@@ -11,7 +11,7 @@ use rsipstack::sip::headers::Header;
 use rsipstack::sip::typed::Authorization;
 use sayback_core::Time;
 
-use super::evidence::Far;
+use crate::wire::Far;
 use super::messages::header;
 use super::options::SipOptions;
 

@@ -14,7 +14,7 @@ use sayback_runtime::switchboard::Admitted;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
-use super::evidence::{Far, LoopEvidence};
+use crate::wire::{Far, LoopEvidence};
 use super::line::{Control, SipLine, WISHES, Wish};
 use super::media::{Media, MediaEnd, MediaTerms, Order, Sockets, frame_of};
 use super::messages::{

@@ -17,7 +17,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::Receiver;
 
 use super::crypto::Protection;
-use super::evidence::LoopEvidence;
+use crate::wire::LoopEvidence;
 use super::offer::Agreed;
 use crate::wire::{self, Out, Wire};
 

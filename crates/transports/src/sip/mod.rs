@@ -15,7 +15,6 @@
 mod auth;
 mod call;
 mod crypto;
-mod evidence;
 mod incoming;
 mod line;
 mod media;
@@ -32,7 +31,7 @@ mod socket;
 mod timer;
 
 pub use crypto::{Crypto, SrtpKeys, SrtpPolicy, Suite};
-pub use evidence::{Far, LoopEvidence};
+pub use crate::wire::{Far, LoopEvidence};
 pub use offer::{Agreed, NoSession, Ours, answer, offer, take_answer};
 pub use options::{Listen, Registrar, SipOptions, SipTransport, TlsFiles, Trunk, User};
 pub use outbound::{Dial, DialError};

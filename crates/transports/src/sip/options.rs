@@ -8,7 +8,7 @@ use std::time::Duration;
 use sayback_media::codec::CodecKind;
 
 use super::crypto::SrtpPolicy;
-use super::evidence::Far;
+use crate::wire::Far;
 
 /// What SIP messages travel over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

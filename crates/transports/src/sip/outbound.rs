@@ -9,7 +9,7 @@ use sayback_runtime::clock::Clock;
 use sayback_runtime::switchboard::{Asked, NotNow};
 
 use super::call::{Agreement, Live};
-use super::evidence::Far;
+use crate::wire::Far;
 use super::messages::{SUPPORTED, other, response_description, session_expires};
 use super::offer::{Agreed, Ours, offer, take_answer};
 use super::sdp::{Description, Direction};

@@ -11,7 +11,7 @@ use sayback_media::codec::CodecKind;
 use serde::Deserialize;
 
 use super::crypto::SrtpPolicy;
-use super::evidence::Far;
+use crate::wire::Far;
 use super::options::{Listen, Registrar, SipOptions, SipTransport, TlsFiles, Trunk, User};
 
 /// `[sip]` as written.

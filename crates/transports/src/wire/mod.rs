@@ -17,6 +17,7 @@
 //! does two things in turn: it sends what [`Wire::next`] gives, and hands what comes in to [`Wire::hear`].
 
 mod envelope;
+mod evidence;
 mod feed;
 mod inbound;
 mod line;
@@ -24,6 +25,7 @@ mod mouth;
 mod speech;
 
 pub use envelope::Envelope;
+pub use evidence::{Far, LoopEvidence};
 pub use feed::EarFeed;
 pub use inbound::{Inbound, InboundFact};
 pub use line::{Wire, WireEnd, WireLine, WirePlayer, open};

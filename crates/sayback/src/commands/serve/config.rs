@@ -14,6 +14,8 @@ use sayback_server::Token;
 use sayback_server::webhook::Webhook;
 use sayback_transports::media_stream::{MediaSettings, Service, VendorSettings};
 use sayback_transports::sip::{SipOptions, SipSettings};
+#[cfg(feature = "webrtc")]
+use sayback_transports::webrtc::{WebRtcOptions, WebRtcSettings};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -34,6 +36,9 @@ struct Written {
     #[serde(default)]
     webhook: Vec<Spanned<WrittenWebhook>>,
     record: Option<WrittenRecord>,
+    #[cfg(feature = "webrtc")]
+    webrtc: Option<Spanned<WebRtcSettings>>,
+    #[cfg(not(feature = "webrtc"))]
     webrtc: Option<Spanned<toml::Table>>,
     sip: Option<Spanned<SipSettings>>,
     store: Option<Spanned<toml::Table>>,
@@ -136,6 +141,9 @@ pub(crate) struct Config {
     pub(crate) audio_socket: Option<SocketAddr>,
     /// Telephone calls, if they are taken.
     pub(crate) sip: Option<SipOptions>,
+    /// Calls from browsers, if they are taken.
+    #[cfg(feature = "webrtc")]
+    pub(crate) webrtc: Option<WebRtcOptions>,
     pub(crate) tokens: Vec<Token>,
     pub(crate) limits: Limits,
     pub(crate) drain: Duration,
@@ -239,6 +247,8 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
         media: media(source, written.media, written.listen)?,
         audio_socket,
         sip: sip(source, written.sip)?,
+        #[cfg(feature = "webrtc")]
+        webrtc: webrtc(source, written.webrtc, written.listen)?,
         tokens: written.auth.token,
         limits: Limits { calls: limits.calls, longest: limits.longest.0, kept: limits.kept },
         drain: limits.drain.0,
@@ -251,7 +261,12 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
 
 /// What has a name and is not there yet: passing it over would be a promise.
 fn refuse_absent(source: &Source<'_>, written: &Written) -> Result<(), Stop> {
-    let absent = [("webrtc", &written.webrtc), ("store", &written.store), ("telemetry", &written.telemetry)];
+    #[cfg(not(feature = "webrtc"))]
+    if let Some(table) = &written.webrtc {
+        let message = "[webrtc] is not in this build";
+        return Err(source.stop(table.span().start, message, "build with the feature webrtc"));
+    }
+    let absent = [("store", &written.store), ("telemetry", &written.telemetry)];
     for (name, table) in absent {
         if let Some(table) = table {
             let message = format!("[{name}] is not there yet");
@@ -275,6 +290,22 @@ fn sip(source: &Source<'_>, written: Option<Spanned<SipSettings>>) -> Result<Opt
     let resolved = written.into_inner().resolve(&|name| std::env::var(name).ok());
     resolved.map(Some).map_err(|error| {
         let stop = source.stop(at, &error.to_string(), "see docs/telephone.md");
+        if error.missing { Stop::missing(stop) } else { stop }
+    })
+}
+
+/// How calls from browsers are taken.
+#[cfg(feature = "webrtc")]
+fn webrtc(
+    source: &Source<'_>,
+    written: Option<Spanned<WebRtcSettings>>,
+    listen: SocketAddr,
+) -> Result<Option<WebRtcOptions>, Stop> {
+    let Some(written) = written else { return Ok(None) };
+    let at = written.span().start;
+    let resolved = written.into_inner().resolve(listen, &|name| std::env::var(name).ok());
+    resolved.map(Some).map_err(|error| {
+        let stop = source.stop(at, &error.to_string(), "see docs/webrtc.md");
         if error.missing { Stop::missing(stop) } else { stop }
     })
 }
@@ -350,7 +381,8 @@ mod tests {
                 "hosted.toml:2:7: there is no agent file other.toml",
             ),
             ("listen = \"here\"\n".to_owned(), "hosted.toml:1:10: "),
-            (format!("{agents}[webrtc]\n"), "[webrtc] is not there yet"),
+            (format!("{agents}[webrtc]\nbind = [\"x\"]\n"), "hosted.toml:3:1: [webrtc] bind: \"x\" is not taken"),
+            (format!("{agents}[webrtc]\nbnd = []\n"), "hosted.toml:4:1: unknown field `bnd`"),
             (
                 format!("{agents}[sip]\ncodecs = [\"g729\"]\n"),
                 "hosted.toml:3:1: [sip] codecs: \"g729\" is not taken",

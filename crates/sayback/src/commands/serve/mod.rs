@@ -1,5 +1,7 @@
 //! `sayback serve`: calls over the network, an HTTP API, and the agents that answer.
 
+#[cfg(feature = "webrtc")]
+mod browsers;
 mod config;
 mod desks;
 mod recordings;
@@ -77,6 +79,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         board: board.clone(),
         access: Arc::new(access),
         dialer: telephones.clone().map(|telephones| Arc::new(telephones) as _),
+        browsers: browsers(&config, &board),
         gauges: start_webhooks(&config, &board),
         approvals: ApprovalQueue::default(),
     };
@@ -114,6 +117,17 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     // Whoever still reads events of a call that is over is not waited for.
     let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
     Ok(0)
+}
+
+/// Who takes calls from browsers, if the server's file says so.
+fn browsers(config: &Config, board: &Switchboard) -> Option<Arc<dyn sayback_server::Browsers>> {
+    #[cfg(feature = "webrtc")]
+    if let Some(options) = config.webrtc.clone() {
+        return Some(Arc::new(browsers::Pages::new(options, board.clone())));
+    }
+    #[cfg(not(feature = "webrtc"))]
+    let _ = (config, board);
+    None
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Stop> {
