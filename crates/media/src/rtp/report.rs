@@ -256,8 +256,14 @@ impl Reports {
         }
     }
 
+    /// The crate fills a chunk up with anything but the zeros that RFC 3550 (6.5) wants, and aiortc throws the whole
+    /// report away then. So the name is made as long as leaves nothing to fill.
     fn description(&self) -> SourceDescription {
-        let text = self.cname.clone().into_bytes().into();
+        let mut name = self.cname.clone();
+        while name.len() % 4 != 1 {
+            name.push('.');
+        }
+        let text = name.into_bytes().into();
         let items = vec![SourceDescriptionItem { sdes_type: SdesType::SdesCname, text }];
         SourceDescription { chunks: vec![SourceDescriptionChunk { source: self.ssrc, items }] }
     }
@@ -301,6 +307,18 @@ mod tests {
         let sent = Sent { timestamp: 5, packets: 10, bytes: 1_600 };
         from.write(Time::from_millis(now), sent, about.map(|ssrc| (ssrc, LOSS)), &mut out);
         out
+    }
+
+    #[test]
+    fn a_source_is_described_with_zeros_at_its_end_only() {
+        for cname in ["a", "ab", "abc", "abcd", "12345678@sayback"] {
+            let mut out = Vec::new();
+            Reports::new(7, cname).write_goodbye(&mut out);
+            let at = out.windows(2).position(|two| two == [0x81, 202]).unwrap();
+            let end = at + 4 + 4 * usize::from(u16::from_be_bytes([out[at + 2], out[at + 3]]));
+            let named = at + 10 + usize::from(out[at + 9]);
+            assert!(named < end && out[named..end].iter().all(|byte| *byte == 0), "{cname}: {out:?}");
+        }
     }
 
     /// Two ends with clocks of their own, `ours` ahead of `theirs` by nine seconds, and a way of 40 and 60 ms.

@@ -11,9 +11,9 @@ use rsipstack::sip::headers::Header;
 use rsipstack::sip::typed::Authorization;
 use sayback_core::Time;
 
-use crate::wire::Far;
 use super::messages::header;
 use super::options::SipOptions;
+use crate::wire::Far;
 
 /// What passwords are asked for in the name of.
 const REALM: &str = "sayback";

@@ -14,7 +14,6 @@ use sayback_runtime::switchboard::Admitted;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
-use crate::wire::{Far, LoopEvidence};
 use super::line::{Control, SipLine, WISHES, Wish};
 use super::media::{Media, MediaEnd, MediaTerms, Order, Sockets, frame_of};
 use super::messages::{
@@ -25,6 +24,7 @@ use super::sdp::{Description, Direction};
 use super::server::House;
 use super::timer::{Due, SessionTimer};
 use crate::wire::{self, Proof, WireOptions};
+use crate::wire::{Far, LoopEvidence};
 
 /// Orders that may wait for the sound.
 const ORDERS: usize = 8;

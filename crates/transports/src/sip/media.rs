@@ -17,8 +17,8 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::Receiver;
 
 use super::crypto::Protection;
-use crate::wire::LoopEvidence;
 use super::offer::Agreed;
+use crate::wire::LoopEvidence;
 use crate::wire::{self, Out, Wire};
 
 /// Longest datagram that is taken.

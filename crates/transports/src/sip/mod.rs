@@ -30,8 +30,8 @@ mod settings;
 mod socket;
 mod timer;
 
-pub use crypto::{Crypto, SrtpKeys, SrtpPolicy, Suite};
 pub use crate::wire::{Far, LoopEvidence};
+pub use crypto::{Crypto, SrtpKeys, SrtpPolicy, Suite};
 pub use offer::{Agreed, NoSession, Ours, answer, offer, take_answer};
 pub use options::{Listen, Registrar, SipOptions, SipTransport, TlsFiles, Trunk, User};
 pub use outbound::{Dial, DialError};

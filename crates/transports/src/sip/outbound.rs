@@ -9,12 +9,12 @@ use sayback_runtime::clock::Clock;
 use sayback_runtime::switchboard::{Asked, NotNow};
 
 use super::call::{Agreement, Live};
-use crate::wire::Far;
 use super::messages::{SUPPORTED, other, response_description, session_expires};
 use super::offer::{Agreed, Ours, offer, take_answer};
 use super::sdp::{Description, Direction};
 use super::server::House;
 use super::timer::SessionTimer;
+use crate::wire::Far;
 
 /// Headers of the caller's own that may be sent along.
 const MOST_HEADERS: usize = 32;

@@ -11,8 +11,8 @@ use sayback_media::codec::CodecKind;
 use serde::Deserialize;
 
 use super::crypto::SrtpPolicy;
-use crate::wire::Far;
 use super::options::{Listen, Registrar, SipOptions, SipTransport, TlsFiles, Trunk, User};
+use crate::wire::Far;
 
 /// `[sip]` as written.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -99,7 +99,9 @@ fn told(line: &Value) -> Option<Value> {
     if name.starts_with("tool.")
         && let Some(fields) = line.as_object_mut()
     {
-        fields.retain(|key, _| matches!(key.as_str(), "t_ms" | "event" | "call_id" | "tool" | "ok" | "outcome"));
+        fields.retain(|key, _| {
+            matches!(key.as_str(), "t_ms" | "event" | "call_id" | "tool" | "ok" | "outcome")
+        });
     }
     Some(line)
 }
@@ -112,8 +114,7 @@ mod tests {
     fn a_caller_is_not_told_what_is_not_theirs() {
         assert_eq!(told(&json!({"event": "model.told", "text": "…"})), None);
         assert_eq!(told(&json!({"event": "tool.called", "input": {}})), None);
-        let started =
-            json!({"t_ms": 1.0, "event": "tool.started", "tool": "book", "input": {"a": 1}, "confirmed_by": "yes"});
+        let started = json!({"t_ms": 1.0, "event": "tool.started", "tool": "book", "input": {"a": 1}, "confirmed_by": "yes"});
         assert_eq!(told(&started), Some(json!({"t_ms": 1.0, "event": "tool.started", "tool": "book"})));
         let said = json!({"event": "agent.said", "text": "Hello"});
         assert_eq!(told(&said), Some(said.clone()));

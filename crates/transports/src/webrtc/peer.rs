@@ -353,7 +353,12 @@ impl PeerConnectionEventHandler for Watch {
 }
 
 /// Moves messages between a page and its call, as long as there are both.
-async fn talk(channel: Arc<dyn DataChannel>, mut messages: Receiver<String>, news: Sender<News>, pace: Clock) {
+async fn talk(
+    channel: Arc<dyn DataChannel>,
+    mut messages: Receiver<String>,
+    news: Sender<News>,
+    pace: Clock,
+) {
     let (mut second, mut many) = (0, 0);
     loop {
         tokio::select! {

@@ -88,7 +88,9 @@ pub enum NotPatched {
     #[error("there is no call {0:?}, or it is over")]
     Unknown(String),
     /// It speaks of another ICE session.
-    #[error("this is not the ICE session of now; send If-Match with the ETag of the last answer, or * to restart")]
+    #[error(
+        "this is not the ICE session of now; send If-Match with the ETag of the last answer, or * to restart"
+    )]
     OtherSession,
     /// What it brings makes no sense.
     #[error("{0}")]

@@ -139,7 +139,11 @@ impl WebRtcSettings {
         Ok(WebRtcOptions {
             bind,
             ports: self.ports.as_deref().map(ports).transpose()?,
-            public_address: self.public_address.as_deref().map(|a| address("public_address", a)).transpose()?,
+            public_address: self
+                .public_address
+                .as_deref()
+                .map(|a| address("public_address", a))
+                .transpose()?,
             stun: self.stun,
             turn,
             relay_only: self.relay_only,

@@ -381,7 +381,10 @@ mod tests {
                 "hosted.toml:2:7: there is no agent file other.toml",
             ),
             ("listen = \"here\"\n".to_owned(), "hosted.toml:1:10: "),
-            (format!("{agents}[webrtc]\nbind = [\"x\"]\n"), "hosted.toml:3:1: [webrtc] bind: \"x\" is not taken"),
+            (
+                format!("{agents}[webrtc]\nbind = [\"x\"]\n"),
+                "hosted.toml:3:1: [webrtc] bind: \"x\" is not taken",
+            ),
             (format!("{agents}[webrtc]\nbnd = []\n"), "hosted.toml:4:1: unknown field `bnd`"),
             (
                 format!("{agents}[sip]\ncodecs = [\"g729\"]\n"),
