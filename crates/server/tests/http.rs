@@ -152,7 +152,8 @@ async fn start_with(board: &Switchboard, tokens: Vec<Token>, approvals: Approval
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let access = Arc::new(Access::new(tokens, address).unwrap());
-    let api = Api { board: board.clone(), access, dialer: None, browsers: None, gauges: Vec::new(), approvals };
+    let api =
+        Api { board: board.clone(), access, dialer: None, browsers: None, gauges: Vec::new(), approvals };
     tokio::spawn(serve(listener, router(api), std::future::pending()));
     Server { address, client: reqwest::Client::new() }
 }
