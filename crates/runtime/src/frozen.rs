@@ -62,7 +62,7 @@ pub(crate) fn hex(digest: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-fn strict(text: &str) -> Result<Value, FreezeError> {
+pub(crate) fn strict(text: &str) -> Result<Value, FreezeError> {
     if text.len() > MAX_BYTES {
         return Err(FreezeError::Large);
     }

@@ -12,6 +12,7 @@ pub mod ears;
 pub mod events;
 pub mod frozen;
 pub mod journal;
+pub mod ledger;
 pub mod line;
 pub mod llm;
 pub mod prepare;

@@ -10,3 +10,4 @@ pub use sayback_media as media;
 pub use sayback_providers as providers;
 pub use sayback_replay as replay;
 pub use sayback_runtime as runtime;
+pub use sayback_runtime::ledger;

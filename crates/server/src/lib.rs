@@ -23,6 +23,7 @@ pub mod access;
 mod approvals;
 mod browsers;
 mod calls;
+pub mod confirmations;
 mod events;
 mod metrics;
 pub mod problem;

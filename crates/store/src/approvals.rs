@@ -84,11 +84,11 @@ fn texts(row: &Row<'_>) -> rusqlite::Result<(String, String)> {
     Ok((row.get(0)?, row.get(1)?))
 }
 
-fn approval((request, state): &(String, String)) -> Result<Approval, ApprovalError> {
+pub(crate) fn approval((request, state): &(String, String)) -> Result<Approval, ApprovalError> {
     let damaged = |error: serde_json::Error| ApprovalError::Store(format!("one cannot be read: {error}"));
     Ok(Approval { request: from_str(request).map_err(damaged)?, state: from_str(state).map_err(damaged)? })
 }
 
-fn text(value: &impl serde::Serialize) -> Result<String, ApprovalError> {
+pub(crate) fn text(value: &impl serde::Serialize) -> Result<String, ApprovalError> {
     serde_json::to_string(value).map_err(|error| ApprovalError::Store(error.to_string()))
 }

@@ -1,5 +1,6 @@
-//! Conversations, the journal of confirmed runs and approvals on disk, in SQLite: no set-up, one file, safe against a crash in
-//! the middle of a write.
+//! Conversations, the journal of confirmed runs, approvals and the confirmation ledger on disk, in SQLite: no set-up, one
+//! file, safe against a crash in the middle of a write. The ledger of several servers is in PostgreSQL (feature
+//! `postgres`).
 //!
 //! Knows nothing of what it stores: texts under ids. May not decide anything about a call.
 
@@ -7,6 +8,9 @@ mod approvals;
 mod conversation;
 mod error;
 mod journal;
+mod ledger;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod schema;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +22,9 @@ use rusqlite::Connection;
 pub use conversation::{Listed, Stored, StoredRun};
 pub use error::StoreError;
 pub use journal::ConversationJournal;
+pub use ledger::SqliteLedger;
+#[cfg(feature = "postgres")]
+pub use postgres::{Postgres, PostgresError, PostgresLedger};
 
 /// How long a write waits for another process's before it gives up.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -43,6 +43,7 @@ const STEPS: &[&str] = &[
          open INTEGER NOT NULL
      ) STRICT;
      CREATE INDEX approval_open ON approval (number) WHERE open = 1;",
+    crate::ledger::tables::SQLITE,
 ];
 
 /// The format that this program writes.

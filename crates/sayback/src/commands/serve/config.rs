@@ -19,6 +19,7 @@ use sayback_transports::webrtc::{WebRtcOptions, WebRtcSettings};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
+use super::stores::{LedgerSettings, StoreSettings, Stored};
 use crate::exit::Stop;
 
 /// The server's file as it is written.
@@ -41,7 +42,9 @@ struct Written {
     #[cfg(not(feature = "webrtc"))]
     webrtc: Option<Spanned<toml::Table>>,
     sip: Option<Spanned<SipSettings>>,
-    store: Option<Spanned<toml::Table>>,
+    store: Option<Spanned<StoreSettings>>,
+    #[serde(default)]
+    ledger: LedgerSettings,
     telemetry: Option<Spanned<toml::Table>>,
 }
 
@@ -148,6 +151,9 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) drain: Duration,
     pub(crate) webhooks: Vec<Webhook>,
+    /// Where approvals and the ledger are kept.
+    pub(crate) store: Stored,
+    pub(crate) ledger: LedgerSettings,
     /// How calls are recorded whose agents want it.
     pub(crate) record: Option<Recording>,
 }
@@ -249,6 +255,8 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
         sip: sip(source, written.sip)?,
         #[cfg(feature = "webrtc")]
         webrtc: webrtc(source, written.webrtc, written.listen)?,
+        store: store(source, written.store)?,
+        ledger: written.ledger,
         tokens: written.auth.token,
         limits: Limits { calls: limits.calls, longest: limits.longest.0, kept: limits.kept },
         drain: limits.drain.0,
@@ -266,7 +274,7 @@ fn refuse_absent(source: &Source<'_>, written: &Written) -> Result<(), Stop> {
         let message = "[webrtc] is not in this build";
         return Err(source.stop(table.span().start, message, "build with the feature webrtc"));
     }
-    let absent = [("store", &written.store), ("telemetry", &written.telemetry)];
+    let absent = [("telemetry", &written.telemetry)];
     for (name, table) in absent {
         if let Some(table) = table {
             let message = format!("[{name}] is not there yet");
@@ -281,6 +289,26 @@ fn is_private(address: SocketAddr) -> bool {
         std::net::IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),
         std::net::IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local(),
     }
+}
+
+/// Where things are kept. An address with a password in it comes out of the environment.
+fn store(source: &Source<'_>, written: Option<Spanned<StoreSettings>>) -> Result<Stored, Stop> {
+    let Some(written) = written else { return Ok(Stored::InMemory) };
+    let at = written.span().start;
+    let settings = written.into_inner();
+    let url = match (&settings.url, &settings.url_env) {
+        (Some(url), None) => url.clone(),
+        (None, Some(variable)) => source.secret(at, variable)?,
+        (None, None) | (Some(_), Some(_)) => {
+            let hint = "write url = \"sqlite:sayback.db\", or url_env = \"DATABASE_URL\"";
+            return Err(source.stop(at, "[store] has one of url and url_env", hint));
+        }
+    };
+    let folder = source.path.parent().unwrap_or(Path::new(""));
+    let ca = settings.ca.map(|ca| folder.join(ca));
+    Stored::at(&url, folder, ca).map_err(|message| {
+        source.stop(at, &message, "write url = \"sqlite:sayback.db\" or \"postgres://USER@HOST/NAME\"")
+    })
 }
 
 /// How telephone calls are taken.

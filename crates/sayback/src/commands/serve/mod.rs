@@ -5,6 +5,7 @@ mod browsers;
 mod config;
 mod desks;
 mod recordings;
+mod stores;
 mod telephones;
 
 use std::net::SocketAddr;
@@ -12,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args as ClapArgs;
-use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::switchboard::Switchboard;
 use sayback_server::webhook::{Delivered, deliver};
 use sayback_server::{Access, Api, Gauge};
@@ -23,6 +23,7 @@ use crate::exit::Stop;
 use config::Config;
 use desks::AgentDesks;
 use recordings::Recordings;
+use stores::Stores;
 use telephones::Telephones;
 
 #[derive(Debug, ClapArgs)]
@@ -69,6 +70,8 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         Some(address) => Some(bind(address).await?),
         None => None,
     };
+    let stores = Stores::open(&config.store, config.ledger).await?;
+    let access = Arc::new(access);
     let witnesses = config.record.clone().map(|recording| Arc::new(Recordings::new(recording)) as _);
     let board = Switchboard::new(Arc::clone(&desks) as _, witnesses, config.limits);
     let telephones = match config.sip.clone() {
@@ -77,13 +80,14 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     };
     let api = Api {
         board: board.clone(),
-        access: Arc::new(access),
+        access: Arc::clone(&access),
         dialer: telephones.clone().map(|telephones| Arc::new(telephones) as _),
         browsers: browsers(&config, &board),
         gauges: start_webhooks(&config, &board),
-        approvals: ApprovalQueue::default(),
+        approvals: stores.approvals,
     };
     let routes = sayback_server::router(api)
+        .merge(sayback_server::confirmations::router(stores.ledger.clone(), access))
         .merge(sayback_transports::media_stream::router(board.clone(), config.media.clone()));
     out!("listening on http://{address}");
     for line in telephones.iter().flat_map(Telephones::listening) {

@@ -1,0 +1,136 @@
+//! What a server keeps beside its calls, and where: approvals and the confirmation ledger, within this process, in a file
+//! or in a database that several servers share.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sayback_runtime::approvals::ApprovalQueue;
+use sayback_runtime::clock::unix_millis;
+use sayback_runtime::ledger::{Ledger, LedgerOptions, LedgerStore, Moment, Switch};
+use sayback_store::{Postgres, PostgresError, Store};
+use serde::Deserialize;
+
+use crate::exit::Stop;
+
+/// How often what is too old to count is let go of.
+const SWEEP: Duration = Duration::from_secs(300);
+
+/// `[store]` as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoreSettings {
+    pub(crate) url: Option<String>,
+    /// The variable that holds the address, where it has a password.
+    pub(crate) url_env: Option<String>,
+    /// Authorities that are trusted on the way to the database, beside the system's.
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// `[ledger]` as it is written.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LedgerSettings {
+    /// Whether hashes are keyed, because a plain one of small arguments could be guessed back.
+    pub(crate) private: bool,
+}
+
+/// Where things are kept.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// Gone with this process.
+    InMemory,
+    /// In a file.
+    Sqlite(PathBuf),
+    /// In a database.
+    Postgres { url: String, ca: Option<PathBuf> },
+}
+
+impl std::fmt::Debug for Stored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::InMemory => f.write_str("InMemory"),
+            Self::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
+            // Its address may hold a password.
+            Self::Postgres { .. } => f.write_str("Postgres"),
+        }
+    }
+}
+
+impl Stored {
+    /// What an address means. A file's path is looked for beside the server's file.
+    pub(crate) fn at(url: &str, folder: &Path, ca: Option<PathBuf>) -> Result<Self, String> {
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if path.is_empty() {
+                return Err("the address of the store names no file".to_owned());
+            }
+            return Ok(Self::Sqlite(folder.join(path)));
+        }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(Self::Postgres { url: url.to_owned(), ca });
+        }
+        let scheme = url.split(':').next().unwrap_or_default().chars().take(20).collect::<String>();
+        Err(format!("the address of the store begins with {scheme:?}, which is none that is known"))
+    }
+}
+
+/// What is kept.
+#[derive(Debug)]
+pub(crate) struct Stores {
+    pub(crate) approvals: ApprovalQueue,
+    pub(crate) ledger: Ledger,
+}
+
+impl Stores {
+    /// Opens everything; tables are brought up to date.
+    pub(crate) async fn open(stored: &Stored, settings: LedgerSettings) -> Result<Self, Stop> {
+        let options = LedgerOptions {
+            private: settings.private,
+            switch: Switch::of_environment(),
+            ..LedgerOptions::default()
+        };
+        let (approvals, ledger) = match stored {
+            Stored::InMemory => (ApprovalQueue::default(), Ledger::in_memory(options)),
+            Stored::Sqlite(path) => {
+                let path = path.clone();
+                let opening = tokio::task::spawn_blocking(move || Store::open(&path));
+                let store = opening.await.map_err(Stop::missing)?.map_err(Stop::unusable)?;
+                let ledger: Arc<dyn LedgerStore> = Arc::new(store.ledger());
+                (ApprovalQueue::new(Arc::new(store)), Ledger::on(ledger, options))
+            }
+            Stored::Postgres { url, ca } => {
+                let database = Postgres::open(url, ca.as_deref()).await.map_err(stop)?;
+                let ledger: Arc<dyn LedgerStore> = Arc::new(database.ledger());
+                (ApprovalQueue::new(Arc::new(database)), Ledger::on(ledger, options))
+            }
+        };
+        let ledger = ledger.map_err(Stop::missing)?;
+        tokio::spawn(sweep(ledger.clone()));
+        Ok(Self { approvals, ledger })
+    }
+}
+
+fn stop(error: PostgresError) -> Stop {
+    match error {
+        PostgresError::Unreachable { .. } => {
+            Stop::missing(format!("{error}\n  hint: start the database, or mend url in [store]"))
+        }
+        PostgresError::Address
+        | PostgresError::InTheClear { .. }
+        | PostgresError::Authorities { .. }
+        | PostgresError::Refused { .. }
+        | PostgresError::Newer { .. } => Stop::unusable(format!("[store]: {error}")),
+    }
+}
+
+/// Lets go of what is too old, for as long as the server runs.
+async fn sweep(ledger: Ledger) {
+    let mut again = tokio::time::interval(SWEEP);
+    loop {
+        again.tick().await;
+        if let Err(error) = ledger.forget(Moment(unix_millis())).await {
+            tracing::warn!("what is too old could not be let go of: {error}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Approvals of several servers: asked for at one, answered at another.
+
+use async_trait::async_trait;
+use sayback_runtime::approvals::{Approval, ApprovalError, ApprovalRequest, ApprovalState, ApprovalStore};
+use tokio_postgres::Row;
+
+use super::Postgres;
+use crate::approvals::{approval, text};
+
+/// The table. A step of the format: never changed once released.
+pub(super) const TABLE: &str = "CREATE TABLE approval (
+         number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+         id TEXT NOT NULL UNIQUE,
+         request TEXT NOT NULL,
+         state TEXT NOT NULL,
+         open BOOLEAN NOT NULL
+     );
+     CREATE INDEX approval_open ON approval (number) WHERE open;";
+
+impl Postgres {
+    async fn ask(
+        &self,
+        statement: &str,
+        with: &[&(dyn tokio_postgres::types::ToSql + Sync)],
+    ) -> Result<Vec<Row>, ApprovalError> {
+        let failed = |error: super::PostgresError| ApprovalError::Store(error.to_string());
+        let connection = self.connection().await.map_err(failed)?;
+        let rows = connection.query(statement, with).await;
+        rows.map_err(self.failed()).map_err(failed)
+    }
+}
+
+#[async_trait]
+impl ApprovalStore for Postgres {
+    async fn put(&self, request: &ApprovalRequest) -> Result<(), ApprovalError> {
+        let (written, state) = (text(request)?, text(&ApprovalState::Open)?);
+        let put = "INSERT INTO approval (id, request, state, open) VALUES ($1, $2, $3, TRUE)
+                   ON CONFLICT DO NOTHING RETURNING number";
+        let put = self.ask(put, &[&request.id, &written, &state]).await?;
+        if put.is_empty() { Err(ApprovalError::Exists { id: request.id.clone() }) } else { Ok(()) }
+    }
+
+    async fn settle(&self, id: &str, to: &ApprovalState) -> Result<Approval, ApprovalError> {
+        let settle = "UPDATE approval SET state = $2, open = FALSE WHERE id = $1 AND open
+                      RETURNING request, state";
+        let settled = self.ask(settle, &[&id, &text(to)?]).await?;
+        if let Some(row) = settled.first() {
+            return read(row);
+        }
+        let found = self.get(id).await?;
+        // Nothing opens an approval again, so one that was not open is closed.
+        Err(found.closed().unwrap_or_else(|| ApprovalError::Store(format!("{id} could not be settled"))))
+    }
+
+    async fn get(&self, id: &str) -> Result<Approval, ApprovalError> {
+        let found = self.ask("SELECT request, state FROM approval WHERE id = $1", &[&id]).await?;
+        found.first().map_or_else(|| Err(ApprovalError::Unknown { id: id.to_owned() }), read)
+    }
+
+    async fn open(&self) -> Result<Vec<Approval>, ApprovalError> {
+        let open = "SELECT request, state FROM approval WHERE open ORDER BY number";
+        self.ask(open, &[]).await?.iter().map(read).collect()
+    }
+}
+
+fn read(row: &Row) -> Result<Approval, ApprovalError> {
+    let column = |at| row.try_get(at).map_err(|error| ApprovalError::Store(error.to_string()));
+    approval(&(column(0)?, column(1)?))
+}
