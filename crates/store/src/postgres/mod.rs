@@ -46,6 +46,9 @@ impl Postgres {
     /// newer version.
     pub async fn open(url: &str, ca: Option<&Path>) -> Result<Self, PostgresError> {
         let mut config: tokio_postgres::Config = url.parse().map_err(|_| PostgresError::Address)?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(PostgresError::Address);
+        }
         let shown = error::shown(&config);
         let tls = tls::needed(&config, &shown)?;
         config.connect_timeout(PATIENCE);

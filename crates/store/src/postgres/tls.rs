@@ -19,7 +19,11 @@ pub(super) fn needed(config: &Config, shown: &str) -> Result<bool, PostgresError
         SslMode::Require => Ok(true),
         SslMode::Disable => Ok(false),
         // "Prefer" would go on in the clear when somebody on the way says that there is no TLS.
-        _ if config.get_hosts().iter().all(is_here) => Ok(false),
+        _ if config.get_hosts().iter().all(is_here)
+            && config.get_hostaddrs().iter().all(IpAddr::is_loopback) =>
+        {
+            Ok(false)
+        }
         _ => Err(PostgresError::InTheClear { database: shown.to_owned() }),
     }
 }

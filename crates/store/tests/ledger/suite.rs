@@ -11,7 +11,7 @@ use sayback_runtime::ledger::{
 const NOW: Moment = Moment(1_800_000_000_000);
 
 /// Everything.
-pub async fn run(store: Arc<dyn LedgerStore>) {
+pub(crate) async fn run(store: Arc<dyn LedgerStore>) {
     used_once(&*store).await;
     reservations_lapse(&*store).await;
     references_are_remembered(&*store).await;
@@ -50,12 +50,12 @@ async fn claim(store: &dyn LedgerStore, app: &str, what: &Claim, want: Want, now
 }
 
 /// Writes one entry that [`uses`] looks for.
-pub async fn write(store: &dyn LedgerStore, app: &str) {
+pub(crate) async fn write(store: &dyn LedgerStore, app: &str) {
     put(store, &owner(app, "s"), &yes("{}", NOW)).await;
 }
 
 /// Whether the entry of [`write`] is there and can be used.
-pub async fn uses(store: &dyn LedgerStore, app: &str) -> bool {
+pub(crate) async fn uses(store: &dyn LedgerStore, app: &str) -> bool {
     let Some(entry) = offers(store, &owner(app, "s"), NOW).await.pop() else { return false };
     claim(store, app, &Claim::Entry(entry.id), Want::Use, NOW).await.is_some()
 }

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 const NOBODY: u32 = 65_534;
 
 /// A database server.
-pub struct Server {
+pub(crate) struct Server {
     programs: PathBuf,
     folder: tempfile::TempDir,
     settings: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Server {
 
 /// Whether a test that needs PostgreSQL can be made. Without it a test says so and is left out, but not where everything
 /// must be there.
-pub fn installed() -> bool {
+pub(crate) fn installed() -> bool {
     let there = programs().is_some();
     assert!(
         there || std::env::var_os("CI").is_none(),
@@ -51,7 +51,7 @@ fn is_root(folder: &Path) -> bool {
 
 impl Server {
     /// Makes one and starts it. `settings` as after `-c`.
-    pub fn start(settings: &[&str]) -> Self {
+    pub(crate) fn start(settings: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if is_root(folder.path()) {
             chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
@@ -75,13 +75,13 @@ impl Server {
     }
 
     /// Where it is reached.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let socket = self.folder.path().display().to_string().replace('/', "%2F");
         format!("postgres://sayback@{socket}/postgres")
     }
 
     /// Starts it after [`Self::kill`].
-    pub fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         let mut postgres = self.program("postgres");
         postgres.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path());
         postgres.args([
@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// Ends it in the middle of whatever it does, as a crash would.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let Some(mut child) = self.running.take() else { return };
         let mut stop = self.program("pg_ctl");
         let _ = stop.args(["stop", "-m", "immediate", "-s", "-D"]).arg(self.data()).status();

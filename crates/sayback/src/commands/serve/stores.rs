@@ -97,7 +97,10 @@ impl Stores {
                 let opening = tokio::task::spawn_blocking(move || Store::open(&path));
                 let store = opening.await.map_err(Stop::missing)?.map_err(Stop::unusable)?;
                 let ledger: Arc<dyn LedgerStore> = Arc::new(store.ledger());
-                (ApprovalQueue::new(Arc::new(store)), Ledger::on(ledger, options))
+                let approvals = ApprovalQueue::new(Arc::new(store));
+                // The file is this server's alone, so no call that asked for one is still there.
+                approvals.cancel_left_over().await.map_err(Stop::unusable)?;
+                (approvals, Ledger::on(ledger, options))
             }
             Stored::Postgres { url, ca } => {
                 let database = Postgres::open(url, ca.as_deref()).await.map_err(stop)?;
