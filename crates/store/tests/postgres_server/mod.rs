@@ -92,7 +92,9 @@ impl Server {
             "-c",
             "logging_collector=off",
         ]);
-        self.settings.iter().for_each(|setting| drop(postgres.args(["-c", setting])));
+        for setting in &self.settings {
+            postgres.args(["-c", setting]);
+        }
         let mut child = postgres.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut said = Vec::new();
