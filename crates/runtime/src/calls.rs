@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, watch};
 
+use crate::chat::Chat;
 use crate::driver::Observer;
 use crate::redact::Redactor;
 
@@ -114,7 +115,16 @@ struct Entry {
     lines: VecDeque<News>,
     news: Option<broadcast::Sender<News>>,
     call: mpsc::Sender<Event>,
-    control: Option<Arc<dyn LineControl>>,
+    ends: Ends,
+}
+
+/// How a call's line is reached, besides its queue.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    /// What can be done to it, for lines that can do something.
+    pub(crate) control: Option<Arc<dyn LineControl>>,
+    /// How the conversation stands, for those in text.
+    pub(crate) chat: Option<Chat>,
 }
 
 /// All calls of a server, and the last ones that are over.
@@ -218,8 +228,18 @@ impl Calls {
     /// # Errors
     /// If there is no such call, or its line can do nothing.
     pub fn line(&self, id: &str) -> Result<Arc<dyn LineControl>, CallError> {
-        let control = self.live_entry(id, |entry| entry.control.clone())?;
+        let control = self.live_entry(id, |entry| entry.ends.control.clone())?;
         control.ok_or_else(|| NotOnThisLine { transport: "this line", what: "do that" }.into())
+    }
+
+    /// A conversation in text; also one that is over.
+    ///
+    /// # Errors
+    /// If there is none of that id, or it is not in text.
+    pub fn chat(&self, id: &str) -> Result<Chat, CallError> {
+        let entries = self.entries();
+        let chat = entries.get(id).and_then(|entry| entry.ends.chat.clone());
+        chat.ok_or_else(|| CallError::Unknown(id.to_owned()))
     }
 
     /// Tells every call that goes on.
@@ -253,15 +273,10 @@ impl Calls {
     }
 
     /// A call has begun. Gives what writes its log here.
-    pub(crate) fn enter(
-        &self,
-        view: CallView,
-        call: mpsc::Sender<Event>,
-        control: Option<Arc<dyn LineControl>>,
-    ) -> CallLog {
+    pub(crate) fn enter(&self, view: CallView, call: mpsc::Sender<Event>, ends: Ends) -> CallLog {
         let id: Arc<str> = view.call.as_str().into();
         let news = broadcast::channel(BEHIND).0;
-        let entry = Entry { view, lines: VecDeque::new(), news: Some(news), call, control };
+        let entry = Entry { view, lines: VecDeque::new(), news: Some(news), call, ends };
         self.shared.taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.entries().insert(Arc::clone(&id), entry);
         CallLog { calls: self.clone(), id, redactor: None }
@@ -290,7 +305,7 @@ impl Calls {
             entry.view.question = None;
             entry.view.ended.get_or_insert_with(|| "broken_off".to_owned());
             entry.news = None;
-            entry.control = None;
+            entry.ends.control = None;
         }
         let mut over = self.shared.over.lock().unwrap_or_else(PoisonError::into_inner);
         over.push_back(Arc::clone(id));
@@ -397,7 +412,7 @@ mod tests {
     fn a_log_is_followed_without_a_gap_and_kept_after_the_end() {
         let calls = Calls::new(1);
         let (sender, _events) = mpsc::channel(1);
-        let mut log = calls.enter(view("a"), sender, None);
+        let mut log = calls.enter(view("a"), sender, Ends::default());
         log.on_event(&json!({"event": "call.started"}));
         let mut follow = calls.follow("a", 0).unwrap();
         log.on_event(&json!({"event": "question.started", "text": "Shall I?"}));
@@ -420,7 +435,7 @@ mod tests {
         let calls = Calls::new(1);
         for id in ["a", "b"] {
             let (sender, _events) = mpsc::channel(1);
-            drop(calls.enter(view(id), sender, None));
+            drop(calls.enter(view(id), sender, Ends::default()));
         }
         assert_eq!(calls.get("a"), Err(CallError::Unknown("a".to_owned())));
         assert!(calls.get("b").is_ok());
@@ -430,7 +445,7 @@ mod tests {
     fn a_call_that_takes_nothing_is_said_to_be_busy() {
         let calls = Calls::new(1);
         let (sender, _events) = mpsc::channel(1);
-        let _log = calls.enter(view("a"), sender, None);
+        let _log = calls.enter(view("a"), sender, Ends::default());
         assert_eq!(calls.tell("a", Event::Tick), Ok(()));
         assert_eq!(calls.tell("a", Event::Tick), Err(CallError::Busy("a".to_owned())));
         assert_eq!(calls.tell("b", Event::Tick), Err(CallError::Unknown("b".to_owned())));

@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod approvals;
 pub mod calls;
+pub mod chat;
 pub mod clock;
 pub mod driver;
 pub mod ears;

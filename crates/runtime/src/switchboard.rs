@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use sayback_core::{CallStart, Event};
 use sayback_media::{EndOfTurn, SpeechProbability};
+use serde::Serialize;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 use crate::agent::Agent;
-use crate::calls::{CallLog, CallView, Calls, LineControl, Place};
+use crate::calls::{CallLog, CallView, Calls, Ends, LineControl, Place};
+use crate::chat::{Chat, ChatLine};
 use crate::clock::{Clock, unix_seconds};
 use crate::driver::{Driver, Observer, Parts, Screen};
 use crate::ears::{EarEngines, Ears, ears};
@@ -89,6 +91,20 @@ pub trait Desks: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// If nobody does, or who should cannot.
     async fn find(&self, asked: &Asked) -> Result<Arc<Desk>, NotNow>;
+
+    /// Who answers what, for people who choose whom to call. Never waits.
+    fn listed(&self) -> Vec<ListedAgent> {
+        Vec::new()
+    }
+}
+
+/// An agent as a person chooses it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedAgent {
+    /// What is called to reach it; `*` is everything that nobody else answers.
+    pub called: String,
+    /// Its name.
+    pub agent: String,
 }
 
 /// Who else hears of calls: recordings, stores.
@@ -213,6 +229,11 @@ impl Switchboard {
         &self.shared.calls
     }
 
+    /// Who answers what.
+    pub fn agents(&self) -> Vec<ListedAgent> {
+        self.shared.desks.listed()
+    }
+
     /// How many calls were refused so far.
     pub fn refused(&self) -> u64 {
         self.shared.refused.load(Ordering::Relaxed)
@@ -308,6 +329,40 @@ impl Admitted {
     /// Starts the call on a line. `clock` is the clock that the line was opened with. The call runs on the executor of
     /// whoever calls this.
     pub fn start(self, line: Box<dyn Line>, control: Option<Arc<dyn LineControl>>, clock: Clock) -> Started {
+        let mut opened = self.open(line, control, clock, None);
+        let desk = &opened.desk;
+        let engines = EarEngines {
+            vad: (desk.vad)(),
+            stt: Arc::clone(&desk.stt),
+            end_of_turn: desk.end_of_turn.clone(),
+        };
+        let (mut ears, listener) = ears(engines, opened.call.clone());
+        if let Some(recorder) = &opened.recorder {
+            ears.record(recorder.clone());
+        }
+        opened.driver.listen(listener);
+        let (id, call) = (opened.id.clone(), opened.call.clone());
+        opened.begin();
+        Started { id, call, ears }
+    }
+
+    /// Starts a conversation in text; gives its id. [`Calls::chat`] reaches it.
+    pub fn start_chat(self, clock: Clock) -> String {
+        let (line, chat) = ChatLine::new(clock);
+        let opened = self.open(Box::new(line), None, clock, Some(chat));
+        let id = opened.id.clone();
+        opened.begin();
+        id
+    }
+
+    /// Everything of a call but its ears.
+    fn open(
+        self,
+        line: Box<dyn Line>,
+        control: Option<Arc<dyn LineControl>>,
+        clock: Clock,
+        chat: Option<Chat>,
+    ) -> Opened {
         let Self { board, place, desk, asked, id } = self;
         let view = view(&id, &desk, &asked);
         let witnesses = board.shared.witnesses.clone();
@@ -327,35 +382,43 @@ impl Admitted {
         if let Some(journal) = journal {
             driver.write_to(journal);
         }
-        let engines = EarEngines {
-            vad: (desk.vad)(),
-            stt: Arc::clone(&desk.stt),
-            end_of_turn: desk.end_of_turn.clone(),
-        };
-        let (mut ears, listener) = ears(engines, call.clone());
-        if let Some(recorder) = &recorder {
-            ears.record(recorder.clone());
-        }
-        driver.listen(listener);
-        let log = board.shared.calls.enter(view, call.clone(), control).redacted(Redactor::new(&desk.redact));
         let start = CallStart {
             transport: asked.transport,
             call: id.clone(),
             language: desk.agent.language.clone(),
             greeting: greeting(notice, desk.agent.greeting.clone()),
-            chat: false,
+            chat: chat.is_some(),
         };
+        let calls = &board.shared.calls;
+        let log =
+            calls.enter(view, call.clone(), Ends { control, chat }).redacted(Redactor::new(&desk.redact));
         let longest = board.shared.limits.longest;
+        let held =
+            Held { call: call.clone(), log, place, clock, longest, witnesses, recorder: recorder.clone() };
+        Opened { board, desk, id, call, recorder, driver, start, held }
+    }
+}
+
+/// A call that is put together and has not begun.
+struct Opened {
+    board: Switchboard,
+    desk: Arc<Desk>,
+    id: String,
+    call: Sender<Event>,
+    recorder: Option<Recorder>,
+    driver: Driver,
+    start: CallStart,
+    held: Held,
+}
+
+impl Opened {
+    fn begin(self) {
+        let Self { board, id, call, driver, start, held, .. } = self;
         // Before anybody else has the queue: nothing may overtake the beginning. It is empty, so there is room.
         if call.try_send(Event::CallStarted(start)).is_err() {
             tracing::error!("the call {id} has no room for its beginning");
         }
-        board.spawn(hold(
-            driver,
-            id.clone(),
-            Held { call: call.clone(), log, place, clock, longest, witnesses, recorder },
-        ));
-        Started { id, call, ears }
+        board.spawn(hold(driver, id, held));
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use axum::http::{HeaderMap, StatusCode};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::Problem;
 
 /// What a token may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// See calls and figures.
@@ -23,6 +23,9 @@ pub enum Role {
 }
 
 impl Role {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Call, Self::Approve, Self::App];
+
     fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -98,13 +101,13 @@ impl Access {
         Ok(Self { tokens })
     }
 
-    /// Whether a request may do what needs a role; gives whose token it is.
+    /// Whose token a request has, and what it may do. Without any tokens, whoever is on this machine may do everything.
     ///
     /// # Errors
-    /// 401 without a token that is known, 403 with one that may not.
-    pub fn allow(&self, headers: &HeaderMap, role: Role) -> Result<&str, Problem> {
+    /// 401 without a token that is known, 403 for a request from elsewhere where there are no tokens.
+    pub fn who(&self, headers: &HeaderMap) -> Result<(&str, &[Role]), Problem> {
         if self.tokens.is_empty() {
-            return local(headers);
+            return Ok((local(headers)?, &Role::ALL));
         }
         let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let wanted = || {
@@ -118,10 +121,19 @@ impl Access {
         let known = self.tokens.get(&hash(token.trim())).ok_or_else(|| {
             Problem::new(StatusCode::UNAUTHORIZED, "unknown-token", "this token is not known here")
         })?;
-        if known.roles.contains(&role) {
-            return Ok(&known.name);
+        Ok((&known.name, &known.roles))
+    }
+
+    /// Whether a request may do what needs a role; gives whose token it is.
+    ///
+    /// # Errors
+    /// 401 without a token that is known, 403 with one that may not.
+    pub fn allow(&self, headers: &HeaderMap, role: Role) -> Result<&str, Problem> {
+        let (name, roles) = self.who(headers)?;
+        if roles.contains(&role) {
+            return Ok(name);
         }
-        let detail = format!("the token of {:?} has not the role {:?}", known.name, role.name());
+        let detail = format!("the token of {name:?} has not the role {:?}", role.name());
         Err(Problem::new(StatusCode::FORBIDDEN, "role-missing", detail))
     }
 }

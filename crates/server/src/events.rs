@@ -24,9 +24,18 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     api.access.allow(&headers, Role::Read)?;
+    stream_of(&api, &id, &headers)
+}
+
+/// The same for whoever may see it for another reason.
+pub(crate) fn stream_of(
+    api: &Api,
+    id: &str,
+    headers: &HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, Problem> {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let from = last.map_or(0, |last: u64| last.saturating_add(1));
-    let follow = api.board.calls().follow(&id, from)?;
+    let follow = api.board.calls().follow(id, from)?;
     Ok(Sse::new(stream(follow)).keep_alive(KeepAlive::new().interval(ALIVE)))
 }
 

@@ -9,6 +9,9 @@
 //! | `GET /healthz` | none | the process lives |
 //! | `GET /readyz` | `read` | calls are taken |
 //! | `GET /metrics` | `read` | Prometheus |
+//! | `GET /` | none | the console: a page that shows what the rest of the API tells |
+//! | `GET /v1/access` | any | whose token it is, and its roles |
+//! | `GET /v1/agents` | `read` | who answers what |
 //! | `GET /v1/calls`, `/v1/calls/{id}` | `read` | calls, and one call |
 //! | `GET /v1/calls/{id}/events` | `read` | its event log as server-sent events |
 //! | `POST /v1/calls` | `call` | calls somebody |
@@ -18,27 +21,36 @@
 //! | `POST /v1/approvals/{id}` | `approve` | answers it, once |
 //! | `POST /v1/webrtc`, `PATCH` and `DELETE /v1/webrtc/{id}` | `call` | calls from browsers |
 //! | `GET /sayback.js`, `/sayback.d.ts` | none | the client for pages |
+//! | `POST /v1/chats`, `GET`, `DELETE /v1/chats/{id}` | `app` | a conversation in text |
+//! | `POST /v1/chats/{id}/messages`, `…/rewind`, `GET …/events` | `app` | writes in it, takes it back, follows it |
+//! | `GET /v1/recordings`, `/v1/recordings/{id}` | `read` | recorded calls |
+//! | `GET /v1/recordings/{id}/audio`, `…/events`, `…/evidence` | `read` | what is kept of one |
+//! | `POST /v1/recordings/{id}/scenario` | `read` | tells it as a scenario |
 
 pub mod access;
 mod approvals;
 mod browsers;
 mod calls;
+mod chats;
 pub mod confirmations;
+mod console;
 mod events;
 mod metrics;
 pub mod problem;
+pub mod recordings;
 pub mod webhook;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::Uri;
-use axum::routing::get;
+use axum::http::{HeaderMap, Uri};
+use axum::routing::{get, post};
 use axum::serve::ListenerExt;
+use axum::{Json, Router};
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::switchboard::{NotNow, Switchboard};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 pub use access::{Access, Role, Token};
@@ -108,6 +120,8 @@ pub struct Api {
     pub dialer: Option<Arc<dyn Dialer>>,
     /// Who takes calls from browsers, if anybody does.
     pub browsers: Option<Arc<dyn Browsers>>,
+    /// Where recorded calls are, if any are kept.
+    pub recordings: Option<recordings::Recordings>,
     /// Figures of other parts, for `/metrics`.
     pub gauges: Vec<Gauge>,
     /// What waits for an operator.
@@ -120,23 +134,29 @@ pub fn router(api: Api) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics::show))
+        .route("/v1/access", get(own_access))
+        .route("/v1/agents", get(agents))
         .route("/v1/calls", get(calls::list).post(calls::dial))
         .route("/v1/calls/{id}", get(calls::show).delete(calls::end))
         .route("/v1/calls/{id}/events", get(events::follow))
-        .route("/v1/calls/{id}/actions", axum::routing::post(calls::act))
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/{id}", get(approvals::show).post(approvals::answer))
-        .route("/v1/webrtc", axum::routing::post(browsers::offer))
+        .route("/v1/webrtc", post(browsers::offer))
         .route("/v1/webrtc/{id}", axum::routing::patch(browsers::patch).delete(browsers::end))
         .route("/sayback.js", get(|| async { script(CLIENT, "text/javascript; charset=utf-8") }))
         .route("/sayback.d.ts", get(|| async { script(CLIENT_TYPES, "text/plain; charset=utf-8") }))
+        .route("/v1/calls/{id}/actions", post(calls::act))
+        .merge(chats::routes())
+        .merge(recordings::routes())
+        .merge(console::routes())
         .fallback(nowhere)
         .method_not_allowed_fallback(not_like_this)
         .layer(DefaultBodyLimit::max(LARGEST))
+        .layer(axum::middleware::map_response(console::keep_to_itself))
         .with_state(api)
 }
 
-async fn ready(State(api): State<Api>, headers: axum::http::HeaderMap) -> Result<&'static str, Problem> {
+async fn ready(State(api): State<Api>, headers: HeaderMap) -> Result<&'static str, Problem> {
     api.access.allow(&headers, Role::Read)?;
     if api.board.is_open() { Ok("ready\n") } else { Err(NotNow::Draining.into()) }
 }
@@ -147,6 +167,16 @@ const CLIENT_TYPES: &str = include_str!("../../../clients/js/sayback.d.ts");
 
 fn script(text: &'static str, kind: &'static str) -> impl axum::response::IntoResponse {
     ([("content-type", kind), ("cache-control", "no-cache"), ("x-content-type-options", "nosniff")], text)
+}
+
+async fn own_access(State(api): State<Api>, headers: HeaderMap) -> Result<Json<Value>, Problem> {
+    let (name, roles) = api.access.who(&headers)?;
+    Ok(Json(json!({ "name": name, "roles": roles })))
+}
+
+async fn agents(State(api): State<Api>, headers: HeaderMap) -> Result<Json<Value>, Problem> {
+    api.access.allow(&headers, Role::Read)?;
+    Ok(Json(json!({ "agents": api.board.agents() })))
 }
 
 async fn nowhere(uri: Uri) -> Problem {

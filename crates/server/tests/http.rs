@@ -25,6 +25,9 @@ use sayback_server::{Access, Api, Role, Token, router, serve};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+#[path = "http/console.rs"]
+mod console;
+
 #[derive(Debug)]
 struct Nothing;
 
@@ -104,7 +107,7 @@ impl Desks for OneDesk {
     }
 }
 
-fn board() -> Switchboard {
+fn desk() -> Desk {
     let mut policy = Policy::default();
     policy.turn.silence_followup = None;
     let agent = Agent {
@@ -115,7 +118,7 @@ fn board() -> Switchboard {
         policy,
         skills: Vec::new(),
     };
-    let desk = Desk {
+    Desk {
         agent: Arc::new(agent),
         llm: Arc::new(|| Arc::new(Nothing)),
         screen: None,
@@ -126,7 +129,14 @@ fn board() -> Switchboard {
         assumed_loop: Duration::from_millis(350),
         recorded_as: None,
         redact: Vec::new(),
-    };
+    }
+}
+
+fn board() -> Switchboard {
+    board_of(desk())
+}
+
+fn board_of(desk: Desk) -> Switchboard {
     Switchboard::new(Arc::new(OneDesk(Arc::new(desk))), None, Limits { calls: 2, ..Limits::default() })
 }
 
@@ -148,13 +158,27 @@ async fn start(board: &Switchboard, tokens: Vec<Token>) -> Server {
 }
 
 async fn start_with(board: &Switchboard, tokens: Vec<Token>, approvals: ApprovalQueue) -> Server {
+    start_api(tokens, |access| api(board, access, approvals)).await
+}
+
+fn api(board: &Switchboard, access: Arc<Access>, approvals: ApprovalQueue) -> Api {
+    Api {
+        board: board.clone(),
+        access,
+        dialer: None,
+        browsers: None,
+        recordings: None,
+        gauges: Vec::new(),
+        approvals,
+    }
+}
+
+async fn start_api(tokens: Vec<Token>, api: impl FnOnce(Arc<Access>) -> Api) -> Server {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let access = Arc::new(Access::new(tokens, address).unwrap());
-    let api =
-        Api { board: board.clone(), access, dialer: None, browsers: None, gauges: Vec::new(), approvals };
-    tokio::spawn(serve(listener, router(api), std::future::pending()));
+    tokio::spawn(serve(listener, router(api(access)), std::future::pending()));
     Server { address, client: reqwest::Client::new() }
 }
 

@@ -10,7 +10,7 @@ use sayback_providers::scripted::Scripted;
 use sayback_replay::engines::SoundEngines;
 use sayback_runtime::llm::Llm;
 use sayback_runtime::record::AgentSheet;
-use sayback_runtime::switchboard::{Asked, Desk, Desks, NewLlm, NotNow};
+use sayback_runtime::switchboard::{Asked, Desk, Desks, ListedAgent, NewLlm, NotNow};
 use tokio::sync::Mutex;
 
 use super::config::AgentChoice;
@@ -34,6 +34,8 @@ struct EngineNames(String);
 /// The agents of a server.
 pub(crate) struct AgentDesks {
     agents: BTreeMap<String, AgentChoice>,
+    /// What each is called, as its file said at the start.
+    names: BTreeMap<AgentChoice, String>,
     made: Mutex<BTreeMap<AgentChoice, Made>>,
     engines: Mutex<BTreeMap<EngineNames, SoundEngines>>,
 }
@@ -47,13 +49,15 @@ impl std::fmt::Debug for AgentDesks {
 impl AgentDesks {
     /// All agents are read now, so that a fault in one is told before any call comes; engines are loaded later.
     pub(crate) fn new(agents: BTreeMap<String, AgentChoice>) -> Result<Self, Stop> {
+        let mut names = BTreeMap::new();
         for choice in agents.values() {
             let file = load_agent(&choice.file)?;
+            names.insert(choice.clone(), file.agent.name.clone());
             if let (LlmProvider::Scripted, Some(script)) = (file.llm.provider, &choice.script) {
                 crate::script::load(script)?;
             }
         }
-        Ok(Self { agents, made: Mutex::default(), engines: Mutex::default() })
+        Ok(Self { agents, names, made: Mutex::default(), engines: Mutex::default() })
     }
 
     /// Loads everything that calls will need, so that the first of them does not wait for it.
@@ -154,5 +158,16 @@ impl Desks for AgentDesks {
             // A caller is not told of files and keys.
             NotNow::Broken { to: asked.to.clone(), reason: "see the server's log".to_owned() }
         })
+    }
+
+    fn listed(&self) -> Vec<ListedAgent> {
+        // While models are being loaded, the names are those of the start.
+        let made = self.made.try_lock().ok();
+        let now = |choice| made.as_ref().and_then(|made| made.get(choice)).map(|made| &made.desk.agent.name);
+        let listed = self.agents.iter().map(|(called, choice)| {
+            let agent = now(choice).or_else(|| self.names.get(choice)).cloned().unwrap_or_default();
+            ListedAgent { called: called.clone(), agent }
+        });
+        listed.collect()
     }
 }

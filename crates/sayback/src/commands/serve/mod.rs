@@ -83,6 +83,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         access: Arc::clone(&access),
         dialer: telephones.clone().map(|telephones| Arc::new(telephones) as _),
         browsers: browsers(&config, &board),
+        recordings: config.record.as_ref().map(recordings::kept),
         gauges: start_webhooks(&config, &board),
         approvals: stores.approvals,
     };

@@ -1,9 +1,15 @@
-//! Recordings of a server's calls, for agents that want them.
+//! Recordings of a server's calls, for agents that want them, and what the API shows of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sayback_replay::bundle::{Bundle, as_scenario};
 
 use sayback_runtime::calls::CallView;
 use sayback_runtime::record::{CallSheet, EngineSheet, Recorder, SoundSheet};
 use sayback_runtime::redact::Redactor;
 use sayback_runtime::switchboard::{Desk, Witness, Witnesses};
+use sayback_server::recordings::{Recordings as Kept, Retell};
 
 use super::config::Recording;
 
@@ -23,9 +29,12 @@ impl Witnesses for Recordings {
     fn of(&self, call: &CallView, desk: &Desk) -> Witness {
         let Some(agent) = desk.recorded_as.clone() else { return Witness::default() };
         let mut sheet = CallSheet::new(&call.call, &call.transport, agent, desk.agent.policy.clone());
-        sheet.engines =
-            EngineSheet { model: (desk.llm)().name(), stt: desk.stt.name(), tts: desk.tts.name() };
-        sheet.sound = Some(SoundSheet::default());
+        // A conversation in text has no sound.
+        let voiced = call.transport != "chat";
+        let name = |name: String| if voiced { name } else { String::new() };
+        let (stt, tts) = (name(desk.stt.name()), name(desk.tts.name()));
+        sheet.engines = EngineSheet { model: (desk.llm)().name(), stt, tts };
+        sheet.sound = voiced.then(SoundSheet::default);
         let folder = self.recording.folder.join(&call.call);
         match Recorder::create_redacted(&folder, &sheet, Redactor::new(&desk.redact)) {
             Ok(recorder) => Witness {
@@ -47,5 +56,24 @@ impl Witnesses for Recordings {
         {
             tracing::error!("the recording of {call}: {error}");
         }
+    }
+}
+
+/// Recorded calls as the API shows them.
+pub(crate) fn kept(recording: &Recording) -> Kept {
+    Kept { folder: recording.folder.clone(), retell: Arc::new(Scenarios) }
+}
+
+/// Tells recorded calls as scenarios.
+#[derive(Debug)]
+struct Scenarios;
+
+impl Retell for Scenarios {
+    fn scenario(&self, folder: &Path) -> Result<String, String> {
+        let bundle = Bundle::open(folder).map_err(|error| error.to_string())?;
+        let agent = bundle.sheet.agent.file.clone();
+        let text = std::fs::read_to_string(&agent)
+            .map_err(|error| format!("{agent}: the agent of this call cannot be read: {error}"))?;
+        as_scenario(&bundle, &agent, &text).map_err(|error| error.to_string())
     }
 }
