@@ -58,7 +58,14 @@ pub(crate) struct Segmenter {
     pub(crate) last_sign: Option<Time>,
     /// Voiced length of the open segment or the candidate.
     pub(crate) voiced: Duration,
+    /// The highest percentage of its frames.
+    surest: u8,
 }
+
+/// A frame of a voice scores this much within its first 100 ms; music and the babble of a room stay below.
+const SURE_PERCENT: u8 = 80;
+/// What is never sure must last so much longer to be taken for somebody who wants to speak.
+const UNSURE_LONGER: Duration = Duration::from_millis(160);
 
 impl Segmenter {
     /// Takes a frame.
@@ -72,7 +79,7 @@ impl Segmenter {
             return self.before_segment(frame, speech);
         };
         if speech {
-            self.voiced += frame.end.since(frame.start);
+            self.voice(frame);
         }
         if speech || frame.speech >= settings.end_percent {
             self.open = Some(frame.end);
@@ -82,28 +89,44 @@ impl Segmenter {
             return None;
         }
         self.open = None;
-        self.voiced = Duration::ZERO;
+        self.silence();
         Some(Cut::Ended(last))
+    }
+
+    /// Whether what sounds now is so much voiced speech that it interrupts. Sound that the detector is in two minds
+    /// about throughout must last longer: music does not stop the agent, and nor do people in the background.
+    pub(crate) fn interrupts(&self, threshold: Duration) -> bool {
+        let longer = if self.surest >= SURE_PERCENT { Duration::ZERO } else { UNSURE_LONGER };
+        self.voiced >= threshold + longer
+    }
+
+    fn voice(&mut self, frame: &VoiceFrame) {
+        self.voiced += frame.end.since(frame.start);
+        self.surest = self.surest.max(frame.speech);
+    }
+
+    fn silence(&mut self) {
+        (self.voiced, self.surest) = (Duration::ZERO, 0);
     }
 
     /// Ends whatever is open; gives the end of its last speech frame.
     pub(crate) fn close(&mut self) -> Option<Time> {
         self.candidate = None;
-        self.voiced = Duration::ZERO;
+        self.silence();
         self.open.take()
     }
 
     fn before_segment(&mut self, frame: &VoiceFrame, speech: bool) -> Option<Cut> {
         if !speech {
             self.candidate = None;
-            self.voiced = Duration::ZERO;
+            self.silence();
             return None;
         }
         let (onset, frames) =
             // The sound of a frame may begin anywhere in it.
             self.candidate.unwrap_or((Interval::new(frame.rise.min(frame.start), frame.end), 0));
         let frames = frames.saturating_add(1);
-        self.voiced += frame.end.since(frame.start);
+        self.voice(frame);
         if frames < self.settings.start_frames {
             self.candidate = Some((onset, frames));
             return None;
@@ -277,6 +300,29 @@ mod tests {
             Some(&Cut::Started(Interval::new(Time::from_millis(130), Time::from_millis(192))))
         );
         assert_eq!(cuts.get(1), Some(&Cut::Ended(Time::from_millis(12 * 32))));
+    }
+
+    /// How many frames of the score it takes to interrupt, given a threshold of 96 ms.
+    fn frames_to_interrupt(scores: &[u8]) -> Option<usize> {
+        let mut cutter = Segmenter::default();
+        scores.iter().enumerate().position(|(i, score)| {
+            cutter.frame(&frame(i as u64, *score));
+            cutter.interrupts(Duration::from_millis(96))
+        })
+    }
+
+    #[test]
+    fn a_voice_interrupts_after_its_third_frame_and_what_may_be_music_after_its_eighth() {
+        // The first frames of a real "no", and of real hold music.
+        assert_eq!(frames_to_interrupt(&[60, 94, 99, 99]), Some(2));
+        assert_eq!(frames_to_interrupt(&[68, 75, 69, 70, 54, 53, 41, 35, 32, 20, 20, 10]), None);
+        assert_eq!(frames_to_interrupt(&[60; 12]), Some(7));
+        // One sure frame is enough, whenever it comes; those of the sound before do not count.
+        assert_eq!(frames_to_interrupt(&[55, 60, 60, 60, 85]), Some(4));
+        let mut scores = alloc::vec![99, 99];
+        scores.extend([0; 8]);
+        scores.extend([60; 6]);
+        assert_eq!(frames_to_interrupt(&scores), None);
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Tally {
             return;
         };
         let late = first.rise.diff_micros(trial.onset);
-        self.contained += usize::from(late <= 0 && first.start >= trial.onset);
+        self.contained += usize::from(late <= 0 && first.end >= trial.onset);
         if std::env::var_os("SAYBACK_ONSET_LIST").is_some() && late > 0 {
             println!(
                 "  {name}: {} ms late at {:.0} dB, first frame {} ms",

@@ -83,6 +83,9 @@ pub struct Answer {
 pub struct Judged {
     /// How often the question was begun.
     pub askings: u32,
+    /// How many of the askings the caller spoke into before their end at the ear: the plain reading drops each of them,
+    /// however well the end is known.
+    pub spoken_into: u32,
     /// The tool ran.
     pub ran: bool,
     /// It ran on a yes whose first sound lies before the end of its question at the caller's ear.

@@ -171,8 +171,9 @@ fn rows_kind(policy: &Policy, calls: u64, sounds: &Sounds) {
         all.add(&span);
     }
     println!(
-        "    all lines: askings {:.2}, {} of {} calls confirmed, {:.0} / {:.0} ms",
+        "    all lines: askings {:.2} ({:.2} of them spoken into before their end), {} of {} calls confirmed, {:.0} / {:.0} ms",
         mix.askings_each(),
+        mix.spoken_into_each(),
         mix.confirmed,
         mix.calls,
         all.percentile_ms(50),

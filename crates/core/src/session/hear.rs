@@ -488,7 +488,7 @@ impl Session {
         }
         let threshold = self.barge_in_threshold(segment)?;
         if self.line.frames {
-            return (self.segmenter.voiced >= threshold).then_some(self.now);
+            return self.segmenter.interrupts(threshold).then_some(self.now);
         }
         Some(segment.onset.latest + threshold)
     }

@@ -23,6 +23,8 @@ const CHECK: Duration = Duration::from_millis(300);
 const MODEL: Duration = Duration::from_millis(600);
 /// A final is begun after so much quiet, before the segment is over.
 const FINAL_BEGINS: Duration = Duration::from_millis(64);
+/// What a caller does now was decided this long ago.
+const REACTION: Duration = Duration::from_millis(200);
 /// A caller whose yes has come to nothing says it again after this.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 /// The call is over then, whatever came of it.
@@ -32,8 +34,21 @@ const SHORT_LIMIT: Duration = Duration::from_secs(13);
 
 enum Happening {
     Event(Box<Event>),
+    /// The caller opens the mouth, if the question still sounds as it did when they meant to.
+    Answers(Plan),
     /// The caller wonders whether anything will come of what they said to this asking.
     Wonders(u32),
+}
+
+/// An answer that the caller has in mind.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// To which asking.
+    asking: u32,
+    /// When the mouth opens.
+    mouth: Time,
+    /// For how long the question had been paused when this was planned.
+    paused: Duration,
 }
 
 /// Something that the caller said, by the stamps of our input.
@@ -52,12 +67,22 @@ struct Said {
 #[derive(Default)]
 struct Asking {
     utterance: Option<UtteranceId>,
-    /// Its end at the ear, once it is known.
+    /// Its end at the ear, if nothing comes between.
+    ends: Time,
+    /// The same, once it is known.
     ear_end: Option<Time>,
     /// What hides the beginning of sounds around it.
     censor: Censor,
     /// The gate of a half-duplex line is closed until then.
     gate_opens: Option<Time>,
+    /// Since when it is silent in the middle.
+    silent: Option<Time>,
+    /// For how long it was.
+    paused: Duration,
+    /// It was broken off.
+    cleared: bool,
+    /// The caller has spoken before its end.
+    spoken_into: bool,
 }
 
 pub(super) struct Call<'a> {
@@ -74,6 +99,8 @@ pub(super) struct Call<'a> {
     asking: Asking,
     kinds: BTreeMap<UtteranceId, UtteranceKind>,
     heard_ms: Option<f64>,
+    /// A part of the first yes was reported.
+    first_cut: bool,
     done: bool,
     judged: Judged,
 }
@@ -133,6 +160,7 @@ impl<'a> Call<'a> {
             asking: Asking::default(),
             kinds: BTreeMap::new(),
             heard_ms: None,
+            first_cut: false,
             done: false,
             judged: Judged { contained, ..Judged::default() },
         }
@@ -189,6 +217,7 @@ impl<'a> Call<'a> {
         let due = self.queue.first_key_value().map(|(key, _)| *key).filter(|key| key.0 <= self.now);
         match due.and_then(|key| self.queue.remove(&key)) {
             Some(Happening::Event(event)) => self.hand(*event),
+            Some(Happening::Answers(plan)) => self.answer(plan),
             Some(Happening::Wonders(asking)) => self.wonder(asking),
             None if self.session.poll_timeout().is_some_and(|(at, _)| at <= self.now) => {
                 self.hand(Event::Tick)
@@ -265,6 +294,7 @@ impl<'a> Call<'a> {
     }
 
     fn on_mouth(&mut self, event: PlayoutEvent) {
+        let asking = &mut self.asking;
         match &event {
             PlayoutEvent::Started { utterance, at }
                 if self.kinds.get(utterance) == Some(&UtteranceKind::Question) =>
@@ -272,19 +302,48 @@ impl<'a> Call<'a> {
                 self.on_question(*utterance, *at);
             }
             PlayoutEvent::Finished { utterance, last_audible, .. }
-                if self.asking.utterance == Some(*utterance) =>
+                if asking.utterance == Some(*utterance) =>
             {
-                self.asking.ear_end = Some(*last_audible + self.trial.line.out);
+                asking.ear_end = Some(*last_audible + self.trial.line.out);
+            }
+            PlayoutEvent::Paused { at } => asking.silent = Some(*at),
+            PlayoutEvent::Resumed { at } => {
+                asking.paused += asking.silent.take().map_or(Duration::ZERO, |since| at.since(since));
+            }
+            PlayoutEvent::Cleared { utterance, .. } if asking.utterance == Some(*utterance) => {
+                asking.silent.get_or_insert(self.now);
+                asking.cleared = true;
             }
             PlayoutEvent::Synthesised { .. }
             | PlayoutEvent::Started { .. }
             | PlayoutEvent::Finished { .. }
-            | PlayoutEvent::Paused { .. }
-            | PlayoutEvent::Resumed { .. }
             | PlayoutEvent::Cleared { .. }
             | PlayoutEvent::Failed { .. } => {}
         }
         self.hand(Event::Playout(event));
+    }
+
+    /// Nobody answers a question that was broken off before they meant to; one that paused ends later.
+    fn answer(&mut self, plan: Plan) {
+        let asking = &self.asking;
+        if plan.asking != self.judged.askings {
+            return;
+        }
+        let decided = plan.mouth - REACTION;
+        let silent = asking.silent.is_some_and(|since| since + self.trial.line.out <= decided);
+        let longer = asking.paused.saturating_sub(plan.paused);
+        match (silent, asking.cleared) {
+            (true, true) => {}
+            (true, false) => self.plan(plan.mouth + Duration::from_millis(50), plan.paused),
+            (false, _) if longer.is_zero() => self.speak_up(plan.mouth, "", plan.asking == 1),
+            (false, _) => self.plan(plan.mouth + longer, asking.paused),
+        }
+    }
+
+    fn plan(&mut self, mouth: Time, paused: Duration) {
+        let plan = Plan { asking: self.judged.askings, mouth, paused };
+        // The ears begin to listen to a word 100 ms before it.
+        self.put(mouth - Duration::from_millis(100), Happening::Answers(plan));
     }
 
     /// The question sounds: the caller plans what to say to it.
@@ -302,6 +361,7 @@ impl<'a> Call<'a> {
             Hides::Echo => asking.censor.gate_closed(at + whole, at + length + whole),
             Hides::Nothing | Hides::Dtx { .. } => {}
         }
+        asking.ends = at + length + line.out;
         self.asking = asking;
         let first = self.judged.askings == 1;
         let gap = match (first, self.trial.later) {
@@ -315,10 +375,14 @@ impl<'a> Call<'a> {
             let within = length * (20 + self.random.between(0, 40) as u32) / 100;
             let listening = at + line.out + within;
             if listening + Duration::from_millis(1_500) < mouth {
-                self.say(listening, "mm-hm", false);
+                self.speak_up(listening, "mm-hm", false);
             }
         }
-        self.say(mouth, "", first);
+        match self.trial.later {
+            Some(_) => self.plan(mouth, Duration::ZERO),
+            // Whoever must not be heard speaks whatever happens.
+            None => self.speak_up(mouth, "", first),
+        }
         self.put(mouth + line.back + PATIENCE, Happening::Wonders(self.judged.askings));
     }
 
@@ -326,14 +390,20 @@ impl<'a> Call<'a> {
     fn wonder(&mut self, asking: u32) {
         let same = asking == self.judged.askings && self.mouth.next_at().is_none();
         if same && self.trial.later.is_some() && self.session.open_question().is_some() {
-            self.say(self.now, "", false);
+            self.speak_up(self.now, "", false);
             self.put(self.now + PATIENCE, Happening::Wonders(asking));
         }
     }
 
     /// Speaks: with these words, or those of a recording.
-    fn say(&mut self, mouth: Time, words: &str, first: bool) {
+    fn speak_up(&mut self, mouth: Time, words: &str, first: bool) {
         let line = self.trial.line;
+        let asking = &mut self.asking;
+        let early = asking.ear_end.is_none_or(|end| mouth < end) && mouth < asking.ends;
+        if early && !asking.spoken_into {
+            asking.spoken_into = true;
+            self.judged.spoken_into += 1;
+        }
         let take: &Take = self.sounds.pick(self.random.bits());
         let from = mouth + line.back;
         let to = from + take.length;
@@ -391,8 +461,12 @@ impl<'a> Call<'a> {
             let first = self.said.iter().filter(|said| said.first);
             let mut first = first.map(|said| (said.from.as_millis_f64(), said.to.as_millis_f64()));
             let ours = first.any(|(from, to)| from < *offset_ms && to > *onset_ms);
-            let behind = self.heard_ms.is_some_and(|heard| *onset_earliest_ms >= heard);
-            self.judged.behind |= ours && behind && self.judged.askings == 1;
+            // A word that is cut in two began where its first part did.
+            if ours && !self.first_cut {
+                self.first_cut = true;
+                let behind = self.heard_ms.is_some_and(|heard| *onset_earliest_ms >= heard);
+                self.judged.behind = behind && self.judged.askings == 1;
+            }
         }
     }
 

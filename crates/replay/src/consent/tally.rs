@@ -110,6 +110,8 @@ pub struct Share {
     pub again: u64,
     /// Askings in all.
     pub askings: u64,
+    /// Those that the caller spoke into.
+    pub spoken_into: u64,
     /// Actions confirmed in the end.
     pub confirmed: u64,
     /// Calls.
@@ -124,6 +126,7 @@ impl Share {
     pub fn note(&mut self, trial: &Trial, judged: &Judged) {
         self.calls += 1;
         self.askings += u64::from(judged.askings);
+        self.spoken_into += u64::from(judged.spoken_into);
         self.confirmed += u64::from(judged.ran);
         if trial.answer.gap_micros >= Self::FROM_MICROS && trial.backchannels == 0 {
             self.honest += 1;
@@ -136,6 +139,7 @@ impl Share {
         self.honest += other.honest;
         self.again += other.again;
         self.askings += other.askings;
+        self.spoken_into += other.spoken_into;
         self.confirmed += other.confirmed;
         self.calls += other.calls;
     }
@@ -148,6 +152,12 @@ impl Share {
     /// Askings per confirmed action.
     pub fn askings_each(&self) -> f64 {
         self.askings as f64 / self.confirmed.max(1) as f64
+    }
+
+    /// Askings per confirmed action that the caller spoke into: so many more than one are needed by a gate that knows
+    /// the true end.
+    pub fn spoken_into_each(&self) -> f64 {
+        self.spoken_into as f64 / self.confirmed.max(1) as f64
     }
 }
 
