@@ -34,8 +34,9 @@ pub use builder::{BuildError, Field, IntoOutput, ToolBuilder, ToolInputError};
 pub use duration::parse_duration;
 pub use error::{AgentFileError, Fault};
 pub use frozen::{canonical, parse_strict};
-pub use lint::{CODES, Finding, Severity, lint};
+pub use lint::{CODES, Finding, Severity, lint, lint_offers};
 pub use question::MAX_QUESTION;
+pub use run::{McpServer, OfferedTool};
 pub use schema::Schema;
 pub use settings::{
     Fallback, FarEnd, LineSettings, LlmProvider, LlmSettings, Privacy, Redact, SttProvider, SttSettings,

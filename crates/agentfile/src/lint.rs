@@ -1,5 +1,6 @@
 //! The linter: questions that a caller cannot answer well, and yeses that cover less than what runs (VC-16).
 
+mod offers;
 mod sample;
 mod wording;
 
@@ -9,18 +10,24 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use offers::lint_offers;
+
 use crate::AgentFile;
 use crate::question::TemplateQuestion;
 use crate::template::{Template, View};
 use crate::tools::Origin;
 
 /// The kinds of findings; each has a page in `docs/lints`.
-pub const CODES: [&str; 15] = [
+pub const CODES: [&str; 19] = [
     "either-or",
     "free-text",
     "long-question",
     "long-tail",
     "markup",
+    "mcp-destructive",
+    "mcp-input-differs",
+    "mcp-no-such-tool",
+    "mcp-unreachable",
     "missing-language",
     "negation",
     "no-question-mark",

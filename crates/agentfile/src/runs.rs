@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::reader::{Node, Section, json, shown};
-use crate::run::{Command, Header, Http, Method, Reply};
+use crate::run::{Command, Header, Http, Mcp, McpServer, Method, Reach, Reply, web_address};
 use crate::schema::Schema;
 use crate::settings::env_name;
 use crate::template::Template;
@@ -18,10 +17,10 @@ use crate::tools::{Run, Surroundings};
 pub(crate) fn read(
     tool: &Section<'_>,
     schema: Option<&Schema>,
-    around: &Surroundings<'_>,
+    around: &mut Surroundings<'_>,
     limit: Duration,
 ) -> Option<Run> {
-    let hint = "add for example `run = { reply = { message = \"Booked.\" } }`; also `http`, `command`";
+    let hint = "add for example `run = { reply = { message = \"Booked.\" } }`; also `http`, `command`, `mcp`";
     let Some(node) = tool.node("run") else {
         tool.fault_here("the tool has no `run`", hint);
         return None;
@@ -31,18 +30,16 @@ pub(crate) fn read(
     let given = ["reply", "http", "command", "mcp"].iter().filter(|kind| run.has(kind)).count();
     if given != 1 {
         run.fault_here(
-            "`run` must have exactly one of `reply`, `http`, `command`",
+            "`run` must have exactly one of `reply`, `http`, `command`, `mcp`",
             if given == 0 { hint } else { "" },
         );
-    }
-    if run.node("mcp").is_some() {
-        run.fault_at("mcp", "`mcp` is not supported yet", "use `http` or `command`");
     }
     let reply = run.child("reply").and_then(|section| read_reply(section, schema, around, &written));
     let http = run.child("http").and_then(|section| read_http(section, limit, &written));
     let command = run.node("command").and_then(|node| read_command(&run, node, around, limit, &written));
+    let mcp = run.child("mcp").and_then(|section| read_mcp(section, around, limit, &written));
     run.finish();
-    if given == 1 { reply.or(http).or(command) } else { None }
+    if given == 1 { reply.or(http).or(command).or(mcp) } else { None }
 }
 
 fn read_reply(
@@ -61,7 +58,7 @@ fn read_reply(
     let message = template?;
     let uses = Some(message.fields());
     let handler = Arc::new(Reply { ok, message, language: around.language.clone() });
-    Some(Run { handler, written: written.clone(), uses })
+    Some(Run { handler, written: written.clone(), uses, offer: None })
 }
 
 fn read_http(section: Section<'_>, limit: Duration, written: &Value) -> Option<Run> {
@@ -74,24 +71,22 @@ fn read_http(section: Section<'_>, limit: Duration, written: &Value) -> Option<R
         ("DELETE", Method::Delete),
     ];
     let method = section.one_of("method", &methods).unwrap_or(Method::Post);
-    let headers = section.node("headers").and_then(|node| section.open("headers", node)).map(|_| ());
-    let headers = headers.map(|()| read_headers(&section)).unwrap_or_default();
-    let parsed =
-        Url::parse(&url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let headers = read_headers(&section);
+    let parsed = web_address(&url);
     if parsed.is_none() && !url.is_empty() {
         let hint = "write it like \"https://api.example.com/bookings\"; values go into the body, not into the address";
         section.fault_at("url", "`url` is no http or https address", hint);
     }
     section.finish();
     let handler = Arc::new(Http { url: parsed?, method, headers, limit });
-    Some(Run { handler, written: written.clone(), uses: None })
+    Some(Run { handler, written: written.clone(), uses: None, offer: None })
 }
 
 /// `headers = { Authorization = { env = "API_TOKEN", prefix = "Bearer " }, X-Desk = "1" }`.
 fn read_headers(section: &Section<'_>) -> Vec<(String, Header)> {
-    let Some(table) = section.node("headers").and_then(|node| node.get_ref().as_table()) else {
-        return Vec::new();
-    };
+    let node = section.node("headers");
+    let opened = node.and_then(|node| section.open("headers", node)).and(node);
+    let Some(table) = opened.and_then(|node| node.get_ref().as_table()) else { return Vec::new() };
     let mut headers = BTreeMap::new();
     for (name, node) in table.iter() {
         let name = name.get_ref().to_string();
@@ -136,6 +131,14 @@ fn read_command(
     limit: Duration,
     written: &Value,
 ) -> Option<Run> {
+    let mut words = program_words(run, node)?;
+    let program = words.remove(0);
+    let handler = Arc::new(Command { program, arguments: words, folder: around.folder.clone(), limit });
+    Some(Run { handler, written: written.clone(), uses: None, offer: None })
+}
+
+/// A program and its arguments: at least one word.
+fn program_words(run: &Section<'_>, node: Node<'_>) -> Option<Vec<String>> {
     let hint = "write a list, the program first: `command = [\"./book.py\", \"--room\", \"1\"]`; no shell is involved";
     let items = node.get_ref().as_array().map(|items| items.iter().map(|item| item.get_ref().as_str()));
     let words: Option<Vec<String>> =
@@ -144,11 +147,48 @@ fn read_command(
         words.first().is_some_and(|program| !program.trim().is_empty())
             && words.iter().all(|w| !w.contains('\0'))
     });
-    let Some(mut words) = usable else {
+    if usable.is_none() {
         run.fault_value(node, "`command` must be a program and its arguments", hint);
-        return None;
+    }
+    usable
+}
+
+/// `mcp = { command = ["./calendar.py"], tool = "create_event" }`, or `url` and `headers` instead of the program.
+fn read_mcp(
+    section: Section<'_>,
+    around: &mut Surroundings<'_>,
+    limit: Duration,
+    written: &Value,
+) -> Option<Run> {
+    let tool = section.required_text("tool", "create_event");
+    let reach = match (section.node("command"), section.node("url").is_some()) {
+        (Some(node), false) => program_words(&section, node).map(|mut words| {
+            let program = words.remove(0);
+            Reach::Program { program, arguments: words, folder: around.folder.clone() }
+        }),
+        (None, true) => {
+            let url = web_address(&section.text("url").unwrap_or_default());
+            if url.is_none() {
+                let hint = "write it like \"https://tools.example.com/mcp\"";
+                section.fault_at("url", "`url` is no http or https address", hint);
+            }
+            let headers = read_headers(&section);
+            url.map(|url| Reach::Address { url, headers })
+        }
+        _ => {
+            let hint = "`command = [\"./calendar.py\"]` starts the server, `url = \"https://…/mcp\"` calls one that runs";
+            section.fault_here("`mcp` must have one of `command`, `url`", hint);
+            None
+        }
     };
-    let program = words.remove(0);
-    let handler = Arc::new(Command { program, arguments: words, folder: around.folder.clone(), limit });
-    Some(Run { handler, written: written.clone(), uses: None })
+    section.finish();
+    let mut place = written.get("mcp").cloned().unwrap_or_default();
+    if let Some(fields) = place.as_object_mut() {
+        fields.remove("tool");
+    }
+    let reach = reach?;
+    let server = around.servers.entry(place.to_string()).or_insert_with(|| Arc::new(McpServer::new(reach)));
+    let server = Arc::clone(server);
+    let offer = Some((Arc::clone(&server), tool.clone()));
+    Some(Run { handler: Arc::new(Mcp { server, tool, limit }), written: written.clone(), uses: None, offer })
 }

@@ -151,7 +151,7 @@ fn faults_of_tools_show_their_place_and_the_mending_step() {
             "desk.toml:9:1: unknown key `confrim` in [skill.tool]; did you mean `confirm`?",
         ),
         ("run = { replay = 1 }".into(), "unknown key `replay` in [skill.tool.run]; did you mean `reply`?"),
-        ("run = { mcp = {} }".into(), "desk.toml:8:9: `mcp` is not supported yet; use `http` or `command`"),
+        ("run = { mcp = {} }".into(), "desk.toml:8:15: [skill.tool.run.mcp] has no `tool`"),
         ("run = { reply = { message = \"a\" }, command = [\"b\"] }".into(), "exactly one of"),
         (
             "run = { reply = { message = \"{{ x }}\" } }".into(),

@@ -9,6 +9,7 @@ use sayback_core::{AskTerms, Policy};
 use sayback_runtime::agent::{ConfirmedTool, Handler, PlainTool, Skill, Tool, ToolInfo};
 use serde_json::json;
 
+use crate::McpServer;
 use crate::condition::Condition;
 use crate::definition::{Definition, described, name_fault};
 use crate::error::Fault;
@@ -30,6 +31,8 @@ pub(crate) struct Surroundings<'s> {
     /// What the linter needs to know of each tool.
     pub(crate) origins: Vec<Origin>,
     names: BTreeMap<String, usize>,
+    /// MCP servers, by what is written of them.
+    pub(crate) servers: BTreeMap<String, Arc<McpServer>>,
 }
 
 /// A tool as the linter sees it.
@@ -43,12 +46,15 @@ pub(crate) struct Origin {
     pub(crate) lines: BTreeMap<String, usize>,
     /// The fields that the run uses; `None`: all of them.
     pub(crate) uses: Option<BTreeSet<String>>,
+    /// The MCP server's tool that is called.
+    pub(crate) offer: Option<Offer>,
 }
 
 impl<'s> Surroundings<'s> {
     pub(crate) fn new(folder: PathBuf, language: String, policy: &'s Policy) -> Self {
-        let (referenced, origins, names) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { folder, language, policy, referenced, origins, names }
+        let (referenced, origins, names, servers) =
+            (Vec::new(), Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Self { folder, language, policy, referenced, origins, names, servers }
     }
 }
 
@@ -85,7 +91,11 @@ pub(crate) struct Run {
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) written: serde_json::Value,
     pub(crate) uses: Option<BTreeSet<String>>,
+    pub(crate) offer: Option<Offer>,
 }
+
+/// A server, and the name of a tool of its.
+pub(crate) type Offer = (Arc<McpServer>, String);
 
 fn read_tool(section: Section<'_>, around: &mut Surroundings<'_>) -> Option<Tool> {
     let name = tool_name(&section, around);
@@ -148,7 +158,7 @@ fn assemble(section: &Section<'_>, parts: Parts, line: usize, around: &mut Surro
         limit: parts.limit,
         definition: hash,
     };
-    let uses = run.uses;
+    let (uses, offer) = (run.uses, run.offer);
     around.origins.push(Origin {
         name: parts.name,
         line,
@@ -156,6 +166,7 @@ fn assemble(section: &Section<'_>, parts: Parts, line: usize, around: &mut Surro
         question: question.clone(),
         lines: parts.lines,
         uses,
+        offer,
     });
     Some(match question {
         None => Tool::Plain(PlainTool::new(info, run.handler)),

@@ -6,6 +6,7 @@ pub(crate) mod conform;
 pub(crate) mod conversations;
 pub(crate) mod doctor;
 mod log;
+pub(crate) mod mcp;
 pub(crate) mod models;
 mod record;
 pub(crate) mod replay;

@@ -52,6 +52,8 @@ enum Command {
     Token,
     /// Checks an agent file and lints its questions
     Check(commands::check::Args),
+    /// Prints what an MCP server offers, as tools of an agent file
+    Mcp(commands::mcp::Args),
     /// Runs conformance cases
     Conform(commands::conform::Args),
     /// Local models: list them, or fetch one with its checksum
@@ -107,6 +109,7 @@ fn run(command: Command) -> Result<u8, Stop> {
         #[cfg(feature = "serve")]
         Command::Token => commands::serve::token(),
         Command::Check(args) => commands::check::run(&args),
+        Command::Mcp(args) => commands::mcp::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Models(args) => commands::models::run(&args),
         #[cfg(feature = "mic")]

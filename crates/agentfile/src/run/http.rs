@@ -96,7 +96,7 @@ impl Http {
 }
 
 impl Header {
-    fn resolve(&self) -> Result<String, String> {
+    pub(super) fn resolve(&self) -> Result<String, String> {
         match self {
             Self::Text(text) => Ok(text.clone()),
             Self::Env { name, prefix } => std::env::var(name)
@@ -132,7 +132,7 @@ fn add_query(url: &mut Url, input: &Value) {
 }
 
 /// One client for all tools, so that connections are kept.
-fn client() -> Result<Client, String> {
+pub(super) fn client() -> Result<Client, String> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
     CLIENT.get_or_init(build_client).clone()
 }

@@ -1,16 +1,20 @@
-//! What a tool of an agent file does: an answer of its own, an HTTP request or a command.
+//! What a tool of an agent file does: an answer of its own, an HTTP request, a command or a tool of an MCP server.
 
 mod command;
 mod http;
+mod mcp;
 mod reply;
 
 use std::time::Duration;
 
+use reqwest::Url;
 use sayback_runtime::agent::ToolOutput;
 use serde_json::Value;
 
 pub(crate) use command::Command;
 pub(crate) use http::{Header, Http, Method};
+pub(crate) use mcp::{Mcp, Reach};
+pub use mcp::{McpServer, OfferedTool};
 pub(crate) use reply::Reply;
 
 /// Most bytes of an answer that are read.
@@ -18,6 +22,11 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// What a back end has beyond the tool's limit. The driver's own limit comes first, and it alone can say that the
 /// outcome is unknown; this one makes sure that nothing runs on.
 const BEYOND_LIMIT: Duration = Duration::from_millis(250);
+
+/// An http or https address with a host.
+pub(crate) fn web_address(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
 
 /// An answer: `{"ok": …, "message": …}`, any other JSON as it is, or text.
 fn answer(body: &str, worked: bool) -> ToolOutput {

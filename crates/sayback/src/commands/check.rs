@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use sayback_agentfile::{Finding, Severity, lint};
+use sayback_agentfile::{Finding, Severity, lint, lint_offers};
 use serde_json::{Value, json};
 
-use crate::engines::load_agent;
+use crate::engines::{Waits, load_agent};
 use crate::exit::{FAULTS, Stop};
 
 #[derive(Debug, ClapArgs)]
@@ -16,11 +16,18 @@ pub(crate) struct Args {
     /// One JSON object, for other programs
     #[arg(long)]
     json: bool,
+    /// Do not start or call the MCP servers that the file names
+    #[arg(long)]
+    offline: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let file = load_agent(&args.agent)?;
-    let findings = lint(&file);
+    let mut findings = lint(&file);
+    if !args.offline {
+        findings.extend(Waits::new()?.runtime().block_on(lint_offers(&file)));
+        findings.sort_by_key(|finding| finding.line);
+    }
     let errors = findings.iter().filter(|f| f.severity == Severity::Error).count();
     let warnings = findings.len() - errors;
     let tools: usize = file.agent.skills.iter().map(|skill| skill.tools.len()).sum();
