@@ -3,20 +3,33 @@
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// The module of the WebSocket library that writes whole requests to its log, the key of a vendor among them.
-const SHOWS_KEYS: &str = "tungstenite::handshake";
+/// Modules that write whole messages to their log: the WebSocket library, with a vendor's key among them; the SIP stack,
+/// with numbers, proofs of passwords and the keys of encrypted sound.
+const SHOWS_KEYS: [&str; 2] = ["tungstenite::handshake", "rsipstack"];
+
+/// The MCP library logs what it also returns.
+const REPEATS: &str = "rmcp";
 
 /// The filter that `SAYBACK_LOG` asks for; errors only, if it asks for nothing that is one. No filter shows a key.
 pub(crate) fn filter(wanted: Option<&str>) -> EnvFilter {
     // A directive for a module wins over one for what is around it; those below it, and the same one, are left out.
-    let directives = wanted.unwrap_or("error").split(',').filter(|directive| !directive.contains(SHOWS_KEYS));
+    let directives = wanted
+        .unwrap_or("error")
+        .split(',')
+        .filter(|directive| !SHOWS_KEYS.iter().any(|shows| directive.contains(shows)));
     let directives = directives.collect::<Vec<_>>().join(",");
     let filter = EnvFilter::try_new(if directives.is_empty() { "error" } else { &directives });
     let filter = filter.unwrap_or_else(|_| EnvFilter::new("error"));
-    match format!("{SHOWS_KEYS}=off").parse() {
+    // What it calls an error is one of a tool's server, and is told where that tool is called.
+    let asked = wanted.is_some_and(|wanted| wanted.contains(REPEATS));
+    let filter = match format!("{REPEATS}=off").parse() {
+        Ok(off) if !asked => filter.add_directive(off),
+        Ok(_) | Err(_) => filter,
+    };
+    SHOWS_KEYS.iter().fold(filter, |filter, shows| match format!("{shows}=off").parse() {
         Ok(off) => filter.add_directive(off),
         Err(_) => filter.add_directive(LevelFilter::OFF.into()),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -49,6 +62,7 @@ mod tests {
             .finish();
         tracing::subscriber::with_default(subscriber, || {
             tracing::trace!(target: "tungstenite::handshake::client", "Request: sk-secret");
+            tracing::error!(target: "rsipstack::transport::udp", "a=crypto:1 secret");
             tracing::trace!(target: "tungstenite::protocol", "a frame");
             tracing::error!("a fault");
         });
@@ -64,6 +78,9 @@ mod tests {
             Some("tungstenite=trace"),
             Some("tungstenite::handshake=trace"),
             Some("info,tungstenite::handshake::client=trace"),
+            Some("info"),
+            Some("rsipstack=info"),
+            Some("rsipstack::transport=trace,info"),
         ] {
             let page = logged(wanted);
             assert!(!page.contains("secret"), "{wanted:?}: {page}");

@@ -120,7 +120,8 @@ impl McpServer {
     }
 
     async fn greet(&self) -> Result<Link, String> {
-        let cannot = |error: String| format!("{} cannot be reached: {error}", self.name());
+        let cannot =
+            |error: &dyn std::error::Error| format!("{} cannot be reached: {}", self.name(), root(error));
         match &self.reach {
             Reach::Program { program, arguments, folder } => {
                 let mut command = tokio::process::Command::new(program);
@@ -131,14 +132,13 @@ impl McpServer {
                 if let Some(errors) = errors {
                     tokio::spawn(note(errors, program.clone()));
                 }
-                ().serve(process).await.map_err(|error| cannot(error.to_string()))
+                ().serve(process).await.map_err(|error| cannot(&error))
             }
             Reach::Address { url, headers } => {
                 let mut custom = HashMap::new();
                 for (name, value) in headers {
-                    let value =
-                        HeaderValue::from_str(&value.resolve()?).map_err(|e| cannot(e.to_string()))?;
-                    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|e| cannot(e.to_string()))?;
+                    let value = HeaderValue::from_str(&value.resolve()?).map_err(|error| cannot(&error))?;
+                    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| cannot(&error))?;
                     custom.insert(name, value);
                 }
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -148,10 +148,19 @@ impl McpServer {
                 // A call that is sent again could run twice; whoever lost a session is told.
                 config.reinit_on_expired_session = false;
                 let transport = StreamableHttpClientTransport::with_client(super::http::client()?, config);
-                ().serve(transport).await.map_err(|error| cannot(error.to_string()))
+                ().serve(transport).await.map_err(|error| cannot(&error))
             }
         }
     }
+}
+
+/// The innermost cause: what is around it names the library's types.
+fn root(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
 }
 
 /// What a server writes beside the protocol goes to our log, not over the caller's screen.
