@@ -38,5 +38,5 @@ pub use ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
 pub use policy::{Adjacency, AfterHangup, ConfirmPolicy, NearEnd, Policy, QuestionBargeIn, TurnPolicy};
 pub use segment::SegmenterSettings;
 pub use sentence::is_abbreviation;
-pub use session::{Session, Timer};
+pub use session::{Session, Timer, is_emergency};
 pub use time::{Interval, LoopDelay, Time};

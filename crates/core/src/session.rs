@@ -35,6 +35,7 @@ mod stored;
 mod timers;
 
 use gate::{Gate, Stage};
+pub use leaving::is_emergency;
 use run::Tools;
 use step::Step;
 pub use timers::Timer;

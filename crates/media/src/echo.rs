@@ -1,12 +1,16 @@
 //! The agent's own voice in the caller's sound: taking it out, and recognising it.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use realfft::RealFftPlanner;
+use realfft::num_complex::Complex;
 use sonora::config::{Config, EchoCanceller as CancellerConfig};
 use sonora::{AudioProcessing, StreamConfig};
 
 use crate::filter::Cascade;
+use crate::pcm;
 
 /// A rate that the canceller does not work at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,7 +108,10 @@ const EARLIEST: Duration = Duration::from_millis(20);
 /// The longest segment that is compared; of a longer one its first part.
 const LONGEST_SEGMENT: usize = 6_000;
 /// What is remembered: the longest segment, the longest delay and some seconds to ask about them in.
-const MEMORY: usize = 20 * RATE as usize / THINNING;
+const MEMORY: usize = 10 * RATE as usize / THINNING;
+/// Where what was played is this much quieter (in energy) than its loudest part, nothing is compared: what is left there
+/// is the rounding of the comparison.
+const FAINT: f64 = 1e-6;
 /// From this strength on a segment is the agent's own voice. Two voices reach 0.3 by chance.
 pub const ECHO_STRENGTH: f32 = 0.5;
 
@@ -154,36 +161,100 @@ impl EchoDetector {
         self.heard.push(samples);
     }
 
-    /// Looks for what was played in what was heard between two samples, counted from the first one pushed. `None` if
-    /// there is nothing to compare: silence on either side, a segment of less than 50 ms, or one that is forgotten.
+    /// The same for the last sound that was heard.
+    pub fn find_recent(&self, length: Duration) -> Option<EchoFound> {
+        let to = self.heard.pushed * THINNING as u64;
+        self.find(to.saturating_sub(length.as_millis() as u64 * u64::from(RATE) / 1_000), to)
+    }
+
+    /// Looks for what was played in what was heard between two samples, counted from the first one pushed. Of a long
+    /// segment whose beginning is forgotten, what is left is compared. `None` if there is nothing to compare: silence on
+    /// either side, a segment of less than 50 ms, or one that is forgotten altogether.
     pub fn find(&self, from: u64, to: u64) -> Option<EchoFound> {
-        let (from, to) = (from / THINNING as u64, to / THINNING as u64);
+        let thinned = |time: Duration| time.as_millis() as u64 * u64::from(RATE) / 1_000 / THINNING as u64;
+        let remembered = match self.heard.first() {
+            0 => 0,
+            first => first + thinned(LONGEST_DELAY),
+        };
+        let (from, to) = ((from / THINNING as u64).max(remembered), to / THINNING as u64);
         let segment = self.heard.between(from, to.min(from + LONGEST_SEGMENT as u64))?;
-        let energy = |samples: &[f32]| samples.iter().map(|s| s * s).sum::<f32>();
-        let loud = energy(&segment);
+        let loud: f32 = segment.iter().map(|s| s * s).sum();
         if segment.len() < RATE as usize / THINNING / 20 || loud < 1e-7 * segment.len() as f32 {
             return None;
         }
-        let thinned = |time: Duration| time.as_millis() as u64 * u64::from(RATE) / 1_000 / THINNING as u64;
         let earliest = from.saturating_sub(thinned(LONGEST_DELAY)).max(self.played.first());
         let played = self.played.between(earliest, from + segment.len() as u64 + thinned(EARLIEST))?;
-        let strength = |played: &[f32]| {
-            let dot: f32 = segment.iter().zip(played).map(|(a, b)| a * b).sum();
-            let scale = (loud * energy(played)).sqrt();
-            if scale > 1e-7 { dot.abs() / scale } else { 0.0 }
-        };
-        let found = played.windows(segment.len()).map(strength).enumerate();
-        let (at, strength) = found.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (at, strength) = likest(&segment, f64::from(loud), &played)?;
         let delay = from.saturating_sub(earliest + at as u64) * THINNING as u64 * 1_000_000 / u64::from(RATE);
         Some(EchoFound { delay: Duration::from_micros(delay), strength })
     }
+}
+
+/// Where in what was played the segment fits best, and how well. All places are compared at once by their spectra: one
+/// by one takes longer than the line has time.
+fn likest(segment: &[f32], loud: f64, played: &[f32]) -> Option<(usize, f32)> {
+    let places = (played.len() + 1).checked_sub(segment.len()).filter(|places| *places > 0)?;
+    let mut sums = Vec::with_capacity(played.len() + 1);
+    let mut sum = 0.0;
+    sums.push(sum);
+    sums.extend(played.iter().map(|sample| {
+        sum += f64::from(*sample) * f64::from(*sample);
+        sum
+    }));
+    let energy = |at: usize| sums[at + segment.len()] - sums[at];
+    let loudest = (0..places).map(energy).fold(0.0, f64::max);
+    let least = (loudest * FAINT).max(1e-14 / loud);
+    if loudest <= least {
+        return None;
+    }
+    let products = correlate(segment, played)?;
+    let likeness = |at: usize| {
+        let energy = energy(at);
+        if energy > least { (f64::from(products[at].abs()) / (loud * energy).sqrt()) as f32 } else { 0.0 }
+    };
+    (0..places).map(|at| (at, likeness(at))).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+thread_local! {
+    /// Factors of the transforms, which take longer to reckon than the transforms themselves.
+    static PLANNER: RefCell<RealFftPlanner<f32>> = RefCell::new(RealFftPlanner::new());
+}
+
+/// The products of the segment with what was played from each of its samples on.
+fn correlate(segment: &[f32], played: &[f32]) -> Option<Vec<f32>> {
+    let size = played.len().next_power_of_two();
+    let (forward, back) =
+        PLANNER.with_borrow_mut(|planner| (planner.plan_fft_forward(size), planner.plan_fft_inverse(size)));
+    let spectrum = |samples: &[f32]| -> Option<Vec<Complex<f32>>> {
+        let mut padded = samples.to_vec();
+        padded.resize(size, 0.0);
+        let mut spectrum = forward.make_output_vec();
+        forward.process(&mut padded, &mut spectrum).ok()?;
+        Some(spectrum)
+    };
+    let (segment, mut product) = (spectrum(segment)?, spectrum(played)?);
+    for (there, here) in product.iter_mut().zip(&segment) {
+        *there *= here.conj();
+    }
+    // The two ends of a real sound's spectrum are real; rounding says otherwise.
+    for end in [0, size / 2] {
+        if let Some(end) = product.get_mut(end) {
+            end.im = 0.0;
+        }
+    }
+    let mut products = back.make_output_vec();
+    back.process(&mut product, &mut products).ok()?;
+    let scale = 1.0 / size as f32;
+    products.iter_mut().for_each(|product| *product *= scale);
+    Some(products)
 }
 
 /// The last seconds of some sound in a voice's band, every fourth sample.
 #[derive(Debug)]
 struct Thinned {
     band: Cascade,
-    samples: VecDeque<f32>,
+    /// As 16 bits: what is quieter than their steps is silence.
+    samples: VecDeque<i16>,
     pushed: u64,
     phase: usize,
 }
@@ -191,7 +262,7 @@ struct Thinned {
 impl Thinned {
     fn new() -> Self {
         let band = Cascade::band_pass(RATE, 300.0, 1_700.0);
-        Self { band, samples: VecDeque::with_capacity(MEMORY), pushed: 0, phase: 0 }
+        Self { band, samples: VecDeque::new(), pushed: 0, phase: 0 }
     }
 
     fn push(&mut self, samples: &[f32]) {
@@ -201,7 +272,7 @@ impl Thinned {
                 if self.samples.len() == MEMORY {
                     self.samples.pop_front();
                 }
-                self.samples.push_back(sample);
+                self.samples.push_back(pcm::to_i16(sample));
                 self.pushed += 1;
             }
             self.phase = (self.phase + 1) % THINNING;
@@ -216,7 +287,7 @@ impl Thinned {
     fn between(&self, from: u64, to: u64) -> Option<Vec<f32>> {
         let skip = usize::try_from(from.checked_sub(self.first())?).ok()?;
         let len = usize::try_from(to.min(self.pushed).checked_sub(from)?).ok()?;
-        Some(self.samples.iter().skip(skip).take(len).copied().collect())
+        Some(self.samples.range(skip..skip + len).map(|sample| pcm::to_f32(*sample)).collect())
     }
 }
 
@@ -224,7 +295,6 @@ impl Thinned {
 mod tests {
     use super::*;
     use crate::noise::WhiteNoise;
-    use crate::pcm;
 
     /// Something like a voice: noise in its band whose loudness comes and goes in syllables.
     fn voice(seed: u64, len: usize) -> Vec<f32> {

@@ -24,8 +24,9 @@ const FADE_MS: u32 = 5;
 const MARKS: usize = 64;
 /// Cleared utterances that are remembered, so that a late begin is refused.
 const CLEARED: usize = 64;
-/// Buffers kept for the next utterances.
-const SPARE: usize = 4;
+/// Buffers kept for the next utterances, of at most so many samples: a call is held for long, and there are many.
+const SPARE: usize = 1;
+const LARGEST_SPARE: usize = 24_000;
 
 /// Something happened at a pulled sample. Positions count all samples ever pulled, the first being 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,7 +265,7 @@ impl PlayoutQueue {
     }
 
     fn keep_buffer(&mut self, samples: Vec<f32>) {
-        if self.spare.len() < SPARE {
+        if self.spare.len() < SPARE && samples.capacity() <= LARGEST_SPARE {
             self.spare.push(samples);
         }
     }

@@ -1,13 +1,18 @@
 //! Conversion between sample rates, streaming and in one piece.
 
 use audioadapter_buffers::direct::SequentialSlice;
-use rubato::{Async, FixedAsync, Resampler as _, SincInterpolationParameters, WindowFunction};
+use rubato::{
+    Async, FixedAsync, Resampler as _, SincInterpolationParameters, SincInterpolationType, WindowFunction,
+};
 
 use crate::clip::RATES;
 
 /// Half the length of the filter, in samples of the lower rate: 40 keep the passband to 92 % of its width with
 /// aliases 90 dB down, and cost 5 ms at 8,000 Hz.
 const HALF_TAPS: u32 = 40;
+
+/// Filters that are kept for the places between two samples; two rates with more phases are interpolated.
+const MOST_PHASES: u32 = 320;
 
 /// A rate that is not converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +41,9 @@ struct Engine {
     sinc: Async<f32>,
     /// Output rate by input rate.
     ratio: f64,
+    /// By how many output samples the engine's filters are ahead of their place: one phase, where there is one filter
+    /// for each.
+    ahead: f64,
     /// From the filter's first tap to its middle, in input samples.
     half: u64,
     chunk: usize,
@@ -88,24 +96,38 @@ impl Resampler {
     }
 }
 
+fn common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
 impl Engine {
     fn new(from: u32, to: u32) -> Option<Self> {
         // The filter is as long in time for either direction: the lower rate decides. The engine wants fours.
         let half =
             (u64::from(HALF_TAPS) * u64::from(from)).div_ceil(u64::from(from.min(to))).next_multiple_of(4);
-        let parameters = SincInterpolationParameters::new(half as usize * 2, WindowFunction::BlackmanHarris2);
+        let mut parameters =
+            SincInterpolationParameters::new(half as usize * 2, WindowFunction::BlackmanHarris2);
+        // Between two rates samples fall on a few phases only: with one filter for each nothing is interpolated, which
+        // is exact and costs a quarter.
+        let phases = to / common_divisor(from, to);
+        let mut ahead = 0.0;
+        if phases <= MOST_PHASES {
+            ahead = f64::from(common_divisor(from, to)) / f64::from(from);
+            parameters =
+                parameters.oversampling_factor(phases as usize).interpolation(SincInterpolationType::Nearest);
+        }
         // 5 ms at a time: every frame length in use is a multiple of it.
         let chunk = (from / 200) as usize;
         let ratio = f64::from(to) / f64::from(from);
         let sinc = Async::new_sinc(ratio, 1.0, &parameters, chunk, 1, FixedAsync::Input).ok()?;
         let scratch = vec![0.0; sinc.output_frames_max()];
-        Some(Self { sinc, ratio, half, chunk, pending: Vec::with_capacity(chunk), scratch })
+        Some(Self { sinc, ratio, ahead, half, chunk, pending: Vec::with_capacity(chunk), scratch })
     }
 
     /// The delay in output samples if so many samples of silence went in first. The engine steps on before it
     /// computes, so its first output is one step in.
     fn exact_delay(&self, silence: u64) -> f64 {
-        (self.half + silence) as f64 * self.ratio - 1.0
+        (self.half + silence) as f64 * self.ratio - 1.0 - self.ahead
     }
 
     /// The least silence in front that makes the delay a whole number of output samples.

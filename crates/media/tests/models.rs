@@ -47,6 +47,19 @@ fn babble(seconds: usize) -> Vec<f32> {
 }
 
 #[test]
+fn silero_computed_directly_says_what_a_general_engine_says() {
+    let Some(path) = model("silero_vad.onnx") else { return };
+    let (own, general) = (SileroModel::load(&path, 1).unwrap(), SileroModel::load_general(&path, 1).unwrap());
+    assert!(own.is_computed_directly() && !general.is_computed_directly());
+    let judged = |model| frames(VoiceDetector::new(Box::new(Silero::new(model))).ungated(), &babble(8));
+    let (own, general) = (judged(&own), judged(&general));
+    let off = |pair: (&VoiceFrame, &VoiceFrame)| pair.0.speech.abs_diff(pair.1.speech);
+    let most = own.iter().zip(&general).map(off).max().unwrap();
+    assert!(most <= 1, "{most} percent apart");
+    assert!(own.iter().any(|frame| frame.speech > 50) && own.iter().any(|frame| frame.speech < 10));
+}
+
+#[test]
 fn silero_hears_nothing_in_noise_and_the_gate_changes_no_speech() {
     let Some(path) = model("silero_vad.onnx") else { return };
     let silero = SileroModel::load(&path, 1).unwrap();

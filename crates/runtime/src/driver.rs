@@ -23,7 +23,7 @@ use crate::journal::{ConfirmedRun, Journal, Snapshot, exactly_once, on_disk};
 use crate::line::Line;
 use crate::llm::{Llm, LlmError, LlmEvent, LlmRequest};
 use crate::prepare::{find, prepare};
-use crate::prompt::{check_answer, check_request, step_request};
+use crate::prompt::{check_answer, check_request, step_request, transfer_tool};
 
 /// Events that may wait for the call's task. A line that fills it waits: nothing is dropped.
 pub const QUEUE: usize = 1_024;
@@ -61,6 +61,7 @@ pub struct Driver {
     call: String,
     journal: Option<Arc<dyn Journal>>,
     kept: Kept,
+    vars: BTreeMap<String, String>,
 }
 
 /// How much of the conversation the journal has.
@@ -120,6 +121,7 @@ impl Driver {
             call: parts.call,
             journal: None,
             kept: Kept::default(),
+            vars: BTreeMap::new(),
         };
         (driver, sender)
     }
@@ -128,6 +130,11 @@ impl Driver {
     /// goes on. Without one, a run is made once within this process, and nothing survives it.
     pub fn write_to(&mut self, journal: Arc<dyn Journal>) {
         self.journal = Some(journal);
+    }
+
+    /// Gives the call its variables, which questions and tools may use: headers, and what the service passed on.
+    pub fn know(&mut self, vars: BTreeMap<String, String>) {
+        self.vars = vars;
     }
 
     /// Gives the line its ears; they need the queue into the call, so they are made after it.
@@ -233,7 +240,8 @@ impl Driver {
     }
 
     fn generate(&mut self, generation: GenerationId) {
-        let request = step_request(&self.agent, &self.session, &calendar());
+        let mut request = step_request(&self.agent, &self.session, &calendar());
+        request.tools.extend(transfer_tool(&self.line.transfers()));
         let (llm, sender) = (Arc::clone(&self.llm), self.sender.clone());
         self.steps.retain(|_, step| !step.is_finished());
         let step = tokio::spawn(async move {
@@ -248,11 +256,11 @@ impl Driver {
 
     fn prepare(&mut self, call: ToolCall, language: String) {
         let refused = screened(self.screen.as_deref(), &self.agent, &call, &self.session);
-        let agent = Arc::clone(&self.agent);
+        let (agent, vars) = (Arc::clone(&self.agent), self.vars.clone());
         self.later(async move {
             let outcome = match refused {
                 Some(refused) => refused,
-                None => prepare(&agent, &call, &AskContext { language, vars: BTreeMap::new() }).await,
+                None => prepare(&agent, &call, &AskContext { language, vars }).await,
             };
             Event::Prepared { call: call.id, outcome }
         });
@@ -311,7 +319,7 @@ impl Driver {
     }
 
     fn context(&self, id: &str) -> RunContext {
-        RunContext { idempotency_key: format!("{}/{id}", self.call), vars: BTreeMap::new() }
+        RunContext { idempotency_key: format!("{}/{id}", self.call), vars: self.vars.clone() }
     }
 
     fn check(&self, request: CheckRequest) {

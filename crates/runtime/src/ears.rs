@@ -1,17 +1,18 @@
 //! A call's ears: voice activity on every frame, and recognition of the segments that the core cuts.
 //!
-//! Sound comes in from the line's own thread; recognition and the end-of-turn model run on threads of their own, so
-//! that neither holds up the frames. A final is begun as soon as the caller seems to pause, before the core is sure:
+//! Sound comes in from the line's own thread; recognition and the end-of-turn model run on threads of their own while
+//! they have something to do, so that neither holds up the frames. A final is begun as soon as the caller seems to pause, before the core is sure:
 //! if the pause was the end, its words are there when they are asked for.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use sayback_core::{Event, Interval, SegmentId, Time, Transcript, VoiceFrame};
 use sayback_media::{EchoDetector, EndOfTurn, SpeechProbability, VoiceDetector};
 use tokio::sync::mpsc::Sender;
 
+use crate::answering::Answering;
+use crate::on_demand::OnDemand;
 use crate::record::Recorder;
 use crate::stt::{Cancel, SttError, Transcribe, Transcription};
 
@@ -72,6 +73,7 @@ pub struct Heard<'a> {
 #[derive(Debug)]
 pub struct Ears {
     recorder: Option<Recorder>,
+    answering: Option<Answering>,
     detector: VoiceDetector,
     shared: Arc<Shared>,
     pauses: u8,
@@ -86,10 +88,10 @@ pub struct Listener {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    words: SyncSender<Job>,
+    words: OnDemand<Job>,
     /// Recognition that hears along, where the engine can.
     along: Option<Mutex<Along>>,
-    judge: Option<SyncSender<(SegmentId, Vec<f32>)>>,
+    judge: Option<OnDemand<(SegmentId, Vec<f32>)>>,
     events: Sender<Event>,
 }
 
@@ -101,6 +103,8 @@ struct State {
     echo_from: Option<Time>,
     open: Vec<Open>,
     running: Option<Running>,
+    /// What is heard is nobody's turn: a machine has answered.
+    machine: bool,
 }
 
 /// What recognition works at.
@@ -133,14 +137,21 @@ struct Job {
     partial: bool,
 }
 
+fn recognition(stt: Arc<dyn Transcribe>, shared: Weak<Shared>) -> OnDemand<Job> {
+    OnDemand::new("recognition", move |job: Job| {
+        if let Some(shared) = shared.upgrade() {
+            shared.recognise(&stt, &job);
+        }
+    })
+}
+
 /// Ears for one call: the side for its line, and the side for its driver.
 pub fn ears(engines: EarEngines, events: Sender<Event>) -> (Ears, Listener) {
-    let (words, jobs) = sync_channel(JOBS);
     let judge = engines.end_of_turn.map(|model| {
-        let (sender, asked) = sync_channel(JOBS);
         let events = events.clone();
-        spawn("end-of-turn", move || judge_ends(&model, &asked, &events));
-        sender
+        OnDemand::new("end-of-turn", move |(segment, sound): (SegmentId, Vec<f32>)| {
+            judge_end(&model, segment, &sound, &events);
+        })
     });
     let state = State {
         sound: Sound::default(),
@@ -148,23 +159,26 @@ pub fn ears(engines: EarEngines, events: Sender<Event>) -> (Ears, Listener) {
         echo_from: None,
         open: Vec::new(),
         running: None,
+        machine: false,
     };
-    let shared = Arc::new_cyclic(|shared| Shared {
+    let shared = Arc::new_cyclic(|shared: &Weak<Shared>| Shared {
         state: Mutex::new(state),
-        words,
         along: Along::begin(&engines.stt, shared).map(Mutex::new),
+        words: recognition(engines.stt, Weak::clone(shared)),
         judge,
         events,
     });
-    let worker = Arc::downgrade(&shared);
-    spawn("recognition", move || {
-        while let Ok(job) = jobs.recv() {
-            let Some(shared) = worker.upgrade() else { break };
-            shared.recognise(&engines.stt, &job);
-        }
-    });
     let listener = Listener { shared: Arc::clone(&shared) };
-    (Ears { recorder: None, detector: VoiceDetector::new(engines.vad), shared, pauses: 0 }, listener)
+    (
+        Ears {
+            recorder: None,
+            answering: None,
+            detector: VoiceDetector::new(engines.vad),
+            shared,
+            pauses: 0,
+        },
+        listener,
+    )
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
@@ -180,6 +194,11 @@ impl Ears {
         self.recorder = Some(recorder);
     }
 
+    /// The call is one that we made: who has answered it is not known yet.
+    pub fn expect_answer(&mut self, answering: Answering) {
+        self.answering = Some(answering);
+    }
+
     /// Takes a block of caller sound; judged frames go to the call.
     pub fn hear(&mut self, block: Heard<'_>) {
         if let Some(recorder) = &self.recorder {
@@ -191,16 +210,36 @@ impl Ears {
         if let Err(error) = self.detector.push(block.samples, block.start, |frame| frames.push(frame)) {
             tracing::error!("voice activity detection failed: {error}");
         }
-        for frame in frames {
+        for mut frame in frames {
+            self.judge_answer(&mut frame);
             // A call that is over needs no more frames.
             let _ = self.shared.events.blocking_send(Event::Voice(frame));
             self.follow(&frame);
         }
     }
 
+    /// Whether the agent's own voice is in the last sound heard, as long as `recent`; how long it took to come back.
+    pub fn own_voice(&self, recent: Duration) -> Option<Duration> {
+        let found = self.shared.state().echo.find_recent(recent)?;
+        found.is_echo().then_some(found.delay)
+    }
+
     /// A stretch of sound that nothing is known of: onsets behind it may lie in it.
     pub fn lost(&mut self, from: Time, to: Time) {
         self.detector.censor().lost(from, to);
+    }
+
+    /// Whether it is a person who has answered; a machine's voice counts as quiet.
+    fn judge_answer(&mut self, frame: &mut VoiceFrame) {
+        let Some(answering) = &mut self.answering else { return };
+        let events = &self.shared.events;
+        answering.push(frame, &mut |event| {
+            let _ = events.blocking_send(event);
+        });
+        if answering.is_machine() {
+            frame.speech = 0;
+            self.shared.state().machine = true;
+        }
     }
 
     /// Begins a final in a pause, and partials while the caller speaks.
@@ -235,7 +274,8 @@ impl Ears {
             let sound = state.sound.slice(from, frame.end);
             drop(state);
             // A partial that finds the queue full is not worth waiting for.
-            let _ = self.shared.words.try_send(Job { segment: id, sound, upto: frame.end, partial: true });
+            let job = Job { segment: id, sound, upto: frame.end, partial: true };
+            let _ = self.shared.words.try_put(job, JOBS);
         }
     }
 }
@@ -260,6 +300,13 @@ impl Listener {
             return;
         }
         let Some(onset) = state.open.iter().find(|open| open.id == id).map(|open| open.onset) else { return };
+        if state.machine {
+            state.open.retain(|open| open.id != id);
+            drop(state);
+            self.shared.forget(id);
+            self.shared.send(final_event(id, Transcription::default()));
+            return;
+        }
         let level_db = sayback_media::level::voiced_db(&state.sound.slice(onset.latest, offset));
         if level_db.is_some() {
             self.shared.send(Event::Measured { segment: id, level_db, speakers: None });
@@ -295,15 +342,14 @@ impl Shared {
 
     fn put(&self, job: Job) {
         self.state().make_way(job.segment);
-        // A final is never dropped: the queue is longer than the segments that can wait.
-        if self.words.send(job).is_err() {
-            tracing::error!("recognition has stopped");
-        }
+        // A final is never dropped; there are no more of them than segments that wait for their words.
+        self.words.put(job);
     }
 
     fn judge(&self, id: SegmentId, sound: Vec<f32>) {
         if let Some(judge) = &self.judge {
-            let _ = judge.try_send((id, sound));
+            // One that finds the queue full would come too late.
+            let _ = judge.try_put((id, sound), JOBS);
         }
     }
 
@@ -368,7 +414,9 @@ impl Shared {
 
 impl State {
     fn note(&mut self, block: &Heard<'_>) {
+        let needed = self.open.iter().map(|open| open.onset.earliest - BEFORE).min();
         self.sound.add(block.start, block.samples, block.gated);
+        self.sound.forget_before(needed);
         self.echo_from.get_or_insert(block.start);
         self.echo.played(block.played);
         self.echo.heard(block.raw);
@@ -412,14 +460,12 @@ fn final_event(segment: SegmentId, found: Transcription) -> Event {
     })
 }
 
-fn judge_ends(model: &EndOfTurn, asked: &Receiver<(SegmentId, Vec<f32>)>, events: &Sender<Event>) {
-    while let Ok((segment, sound)) = asked.recv() {
-        match model.probability(&sound) {
-            Ok(probability) => {
-                let percent = (probability * 100.0).clamp(0.0, 100.0) as u8;
-                let _ = events.blocking_send(Event::EndOfTurn { segment, percent });
-            }
-            Err(error) => tracing::error!("the end-of-turn model failed: {error}"),
+fn judge_end(model: &EndOfTurn, segment: SegmentId, sound: &[f32], events: &Sender<Event>) {
+    match model.probability(sound) {
+        Ok(probability) => {
+            let percent = (probability * 100.0).clamp(0.0, 100.0) as u8;
+            let _ = events.blocking_send(Event::EndOfTurn { segment, percent });
         }
+        Err(error) => tracing::error!("the end-of-turn model failed: {error}"),
     }
 }

@@ -4,6 +4,7 @@
 //! reaches it through one bounded queue. It knows no vendor by name.
 
 pub mod agent;
+pub mod answering;
 pub mod approvals;
 pub mod calls;
 pub mod chat;
@@ -16,6 +17,7 @@ pub mod journal;
 pub mod ledger;
 pub mod line;
 pub mod llm;
+mod on_demand;
 pub mod prepare;
 pub mod prompt;
 pub mod record;

@@ -25,6 +25,10 @@ pub trait Line: Send {
     fn listen(&mut self, _listener: Listener) {}
     /// The call ends from our side.
     fn end(&mut self) {}
+    /// Where callers may be handed over to, by the names that the model is told. None: the model is not offered it.
+    fn transfers(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Hands the caller to somebody else, by the arguments of the tool's call. False: this line cannot. Otherwise the
     /// line says with `ToolFinished` what came of it.
     fn transfer(&mut self, _call: &CallId, _input: &str) -> bool {

@@ -20,6 +20,25 @@ fn built_in_tools() -> Vec<ToolSpec> {
     }]
 }
 
+/// The built-in tool that hands the caller over, where the line can do that; `None` with nowhere to go.
+pub fn transfer_tool(destinations: &[String]) -> Option<ToolSpec> {
+    (!destinations.is_empty()).then(|| ToolSpec {
+        name: "transfer_call".to_owned(),
+        description: "Hands the caller over to somebody else; you are out of the call then. Say first where they go. \
+                      `to` is one of the names, or an emergency number. Set `caller_asked` only if the caller asked \
+                      for it in this call."
+            .to_owned(),
+        input: json!({
+            "type": "object",
+            "required": ["to"],
+            "properties": {
+                "to": {"type": "string", "description": format!("One of: {}", destinations.join(", "))},
+                "caller_asked": {"type": "boolean"},
+            },
+        }),
+    })
+}
+
 /// The next step asked of the agent's model.
 pub fn step_request(agent: &Agent, session: &Session, today: &str) -> LlmRequest {
     let mut messages = vec![LlmMessage::System { text: instructions(agent, today) }];

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 use crate::agent::Agent;
+use crate::answering::{Answering, Words};
 use crate::calls::{CallLog, CallView, Calls, Ends, LineControl, Place};
 use crate::chat::{Chat, ChatLine};
 use crate::clock::{Clock, unix_seconds};
@@ -31,6 +32,9 @@ use crate::tts::Synthesize;
 
 /// After the end of a call was asked for, a call that does not end is hung up.
 const GOODBYE: Duration = Duration::from_secs(20);
+
+/// The call variable with what is said to an answering machine.
+const VOICEMAIL: &str = "voicemail";
 
 /// Makes a model for one call: most share one, a scripted one begins its script anew.
 pub type NewLlm = Arc<dyn Fn() -> Arc<dyn Llm> + Send + Sync>;
@@ -341,6 +345,9 @@ impl Admitted {
             ears.record(recorder.clone());
         }
         opened.driver.listen(listener);
+        if let Some(answering) = opened.answering.take() {
+            ears.expect_answer(answering);
+        }
         let (id, call) = (opened.id.clone(), opened.call.clone());
         opened.begin();
         Started { id, call, ears }
@@ -382,11 +389,19 @@ impl Admitted {
         if let Some(journal) = journal {
             driver.write_to(journal);
         }
+        let opening = greeting(notice.clone(), desk.agent.greeting.clone());
+        let (opening, answering) = if asked.outbound {
+            let voicemail = asked.vars.get(VOICEMAIL).cloned();
+            (None, Some(Answering::new(Words { notice, greeting: opening, voicemail })))
+        } else {
+            (opening, None)
+        };
+        driver.know(asked.vars);
         let start = CallStart {
             transport: asked.transport,
             call: id.clone(),
             language: desk.agent.language.clone(),
-            greeting: greeting(notice, desk.agent.greeting.clone()),
+            greeting: opening,
             chat: chat.is_some(),
         };
         let calls = &board.shared.calls;
@@ -395,7 +410,7 @@ impl Admitted {
         let longest = board.shared.limits.longest;
         let held =
             Held { call: call.clone(), log, place, clock, longest, witnesses, recorder: recorder.clone() };
-        Opened { board, desk, id, call, recorder, driver, start, held }
+        Opened { board, desk, id, call, recorder, driver, start, held, answering, outbound: asked.outbound }
     }
 }
 
@@ -409,12 +424,18 @@ struct Opened {
     driver: Driver,
     start: CallStart,
     held: Held,
+    /// Who has answered is not known yet: a call that we make.
+    answering: Option<Answering>,
+    outbound: bool,
 }
 
 impl Opened {
     fn begin(self) {
-        let Self { board, id, call, driver, start, held, .. } = self;
+        let Self { board, id, call, driver, start, held, outbound, .. } = self;
         // Before anybody else has the queue: nothing may overtake the beginning. It is empty, so there is room.
+        if outbound && call.try_send(Event::Unanswered).is_err() {
+            tracing::error!("the call {id} has no room for its beginning");
+        }
         if call.try_send(Event::CallStarted(start)).is_err() {
             tracing::error!("the call {id} has no room for its beginning");
         }

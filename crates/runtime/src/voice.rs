@@ -1,11 +1,12 @@
-//! A call's voice: utterances spoken one after the other on a thread of their own, and handed to whatever plays them.
+//! A call's voice: utterances spoken one after the other on a thread of their own while there are any, and handed to
+//! whatever plays them.
 
 use std::ops::ControlFlow;
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sayback_core::{Speak, UtteranceId};
 
+use crate::on_demand::OnDemand;
 use crate::tts::Synthesize;
 
 /// What plays utterances, as the voice needs it. Nothing in here waits.
@@ -24,7 +25,7 @@ pub trait Player: Send + Sync {
 
 /// A voice for one call.
 pub struct Voice {
-    queue: Sender<(u64, Speak)>,
+    queue: OnDemand<(u64, Speak)>,
     player: Arc<dyn Player>,
     /// How often everything was thrown away; utterances queued before the last time are not begun any more. Held
     /// while an utterance begins, so that none can begin between the clear and its taking effect.
@@ -40,36 +41,29 @@ impl std::fmt::Debug for Voice {
 impl Voice {
     /// A voice that speaks through `player`.
     pub fn new(tts: Arc<dyn Synthesize>, player: Arc<dyn Player>) -> Self {
-        let (queue, wanted) = channel::<(u64, Speak)>();
         let epoch = Arc::new(Mutex::new(0));
         let (current, speaker) = (Arc::clone(&epoch), Arc::clone(&player));
-        let work = move || {
-            while let Ok((epoch, speak)) = wanted.recv() {
-                let begun = {
-                    let current = current.lock().unwrap_or_else(PoisonError::into_inner);
-                    let wanted = *current == epoch;
-                    if wanted {
-                        speaker.begin(speak.utterance, tts.sample_rate());
-                    }
-                    wanted
-                };
-                if begun {
-                    say(tts.as_ref(), speaker.as_ref(), &speak);
+        let queue = OnDemand::new("voice", move |(epoch, speak): (u64, Speak)| {
+            let begun = {
+                let current = current.lock().unwrap_or_else(PoisonError::into_inner);
+                let wanted = *current == epoch;
+                if wanted {
+                    speaker.begin(speak.utterance, tts.sample_rate());
                 }
+                wanted
+            };
+            if begun {
+                say(tts.as_ref(), speaker.as_ref(), &speak);
             }
-        };
-        if let Err(error) = std::thread::Builder::new().name("voice".to_owned()).spawn(work) {
-            tracing::error!("cannot start the voice thread: {error}");
-        }
+        });
         Self { queue, player, epoch }
     }
 
     /// Says this behind what is queued.
     pub fn speak(&self, speak: Speak) {
         let epoch = *self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.queue.send((epoch, speak)).is_err() {
-            tracing::error!("the voice has stopped");
-        }
+        // As many as the core says, and no more than it waits for.
+        self.queue.put((epoch, speak));
     }
 
     /// Throws away all that has not sounded.

@@ -89,17 +89,21 @@ pub(crate) fn warmed_llm(
 ) -> Result<Arc<dyn Llm>, Stop> {
     waits.runtime().block_on(async {
         let model = llm(&file.llm, script).await?;
-        let requests = first_requests(&file.agent);
-        let warming = Arc::clone(&model);
-        tokio::spawn(async move {
-            for request in requests {
-                if let Err(error) = warming.warm(request).await {
-                    tracing::warn!("the model could not be warmed: {error}");
-                }
-            }
-        });
+        warm(&model, &file.agent);
         Ok(model)
     })
+}
+
+/// Has a model read the prompts that every request of a call begins with, beside what else is done.
+pub(crate) fn warm(model: &Arc<dyn Llm>, agent: &Agent) {
+    let (warming, requests) = (Arc::clone(model), first_requests(agent));
+    tokio::spawn(async move {
+        for request in requests {
+            if let Err(error) = warming.warm(request).await {
+                tracing::warn!("the model could not be warmed: {error}");
+            }
+        }
+    });
 }
 
 /// A step and a check as a call's first ones will begin.

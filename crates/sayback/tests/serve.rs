@@ -38,12 +38,17 @@ fn has_models() -> bool {
 struct Server {
     child: Child,
     address: String,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Server {
     /// The clinic with a scripted model that books, on a port of its own.
     fn start() -> Self {
+        Self::start_with("[limits]\ndrain = \"2s\"\n")
+    }
+
+    /// The same with more in the server's file.
+    fn start_with(more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clinic = std::fs::read_to_string(repository().join("configs/clinic.toml")).unwrap();
         let scripted = clinic.replacen("provider = \"local\"", "provider = \"scripted\"", 1);
@@ -54,8 +59,10 @@ impl Server {
         let steps = [call, json!({ "say": "Is there anything else?" }), json!({ "verdict": "yes" })];
         let script: String = steps.iter().map(|step| format!("{step}\n")).collect();
         std::fs::write(folder.path().join("script.jsonl"), script).unwrap();
-        let config = "listen = \"127.0.0.1:0\"\n[agents]\n\"*\" = { file = \"clinic.toml\", script = \"script.jsonl\" }\n\
-                      [media.plain]\n[limits]\ndrain = \"2s\"\n";
+        let config = format!(
+            "listen = \"127.0.0.1:0\"\n[agents]\n\"*\" = {{ file = \"clinic.toml\", script = \"script.jsonl\" }}\n\
+             [media.plain]\n{more}"
+        );
         std::fs::write(folder.path().join("hosted.toml"), config).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_sayback"))
             .args(["serve", folder.path().join("hosted.toml").to_str().unwrap()])
@@ -67,7 +74,7 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on http://").unwrap_or_default().to_owned();
         assert!(!address.is_empty(), "{line}");
-        Self { child, address, _folder: folder }
+        Self { child, address, folder }
     }
 
     fn get(&self, path: &str) -> String {
@@ -77,6 +84,13 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    /// The log of the latest call.
+    fn last_log(&self) -> String {
+        let calls: Value = serde_json::from_str(&self.get("/v1/calls")).unwrap();
+        let id = calls["calls"].as_array().unwrap().last().unwrap()["call"].as_str().unwrap().to_owned();
+        self.get(&format!("/v1/calls/{id}/events"))
     }
 
     /// Asks it to stop, and gives its exit status.
@@ -206,6 +220,89 @@ async fn a_voice_over_the_network_books_behind_the_question_and_not_over_it() {
     }
     assert!(server.get("/metrics").contains("\nsayback_calls_total 2\n"));
     assert_eq!(server.stop(), Some(0));
+}
+
+/// A caller who says nothing; ends with the call, or after so long.
+async fn visit(address: &str, length: Duration) -> Duration {
+    let (mut socket, _) = connect_async(format!("ws://{address}/v1/media/plain")).await.unwrap();
+    let start = json!({ "event": "start", "to": "clinic", "encoding": "l16", "rate": 16000 });
+    socket.send(Message::Text(start.to_string().into())).await.unwrap();
+    let began = Instant::now();
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    let mut frame: u64 = 0;
+    while began.elapsed() < length {
+        tokio::select! {
+            _ = ticks.tick() => {
+                let bytes = sound(frame, &mut VecDeque::new());
+                if socket.send(Message::Binary(bytes.into())).await.is_err() {
+                    break;
+                }
+                frame += 1;
+            }
+            message = socket.next() => match message {
+                Some(Ok(Message::Text(text))) => {
+                    let value: Value = serde_json::from_str(&text).unwrap();
+                    if value["event"] == "mark" {
+                        let played = json!({ "event": "played", "name": value["name"] });
+                        socket.send(Message::Text(played.to_string().into())).await.unwrap();
+                    }
+                }
+                Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+                Some(Ok(_)) => {}
+            },
+        }
+    }
+    began.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ran_on_a_yes_is_in_the_servers_store() {
+    if !has_models() {
+        return;
+    }
+    let server = Server::start_with("[store]\nurl = \"sqlite:calls.db\"\n[limits]\ndrain = \"2s\"\n");
+    call(&server.address, Answer::BehindTheQuestion).await;
+    assert!(server.last_log().contains("\"event\":\"tool.finished\""));
+    let store = sayback_store::Store::open(&server.folder.path().join("calls.db")).unwrap();
+    let conversations = store.conversations().unwrap();
+    assert_eq!(conversations.len(), 1);
+    let stored = store.conversation(&conversations[0].id).unwrap().unwrap();
+    let runs: Vec<_> = stored.runs.iter().map(|run| (run.tool.as_str(), run.state.as_str())).collect();
+    assert_eq!(runs, [("book_appointment", "executed")]);
+    assert!(stored.runs[0].idempotency_key.starts_with(&conversations[0].id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_recorded_with_a_notice_are_not_endless_and_use_the_agent_file_as_it_is_now() {
+    if !has_models() {
+        return;
+    }
+    let more = "[record]\nfolder = \"recordings\"\nnotice = \"This call is recorded.\"\n\
+                [limits]\nlongest = \"6s\"\ndrain = \"1s\"\n";
+    let server = Server::start_with(more);
+    // Not recorded, as its agent does not want it, and ended by the server after its goodbye.
+    let lasted = visit(&server.address, Duration::from_secs(40)).await;
+    assert!((6..30).contains(&lasted.as_secs()), "{lasted:?}");
+    let log = server.last_log();
+    assert!(!log.contains("This call is recorded."), "{log}");
+    let clinic = server.folder.path().join("clinic.toml");
+    let before = std::fs::read_to_string(&clinic).unwrap();
+    let greeting = before.lines().find(|line| line.starts_with("greeting")).unwrap();
+    let after = before.replacen(greeting, "greeting = \"Good evening.\"", 1);
+    let recorded = after.replacen("record = false", "record = true", 1);
+    assert_ne!(recorded, after);
+    std::fs::write(&clinic, recorded).unwrap();
+    visit(&server.address, Duration::from_secs(4)).await;
+    let log = server.last_log();
+    assert!(log.contains("This call is recorded. Good evening."), "{log}");
+    let recordings = server.folder.path().join("recordings");
+    let recorded: Vec<_> = std::fs::read_dir(&recordings).unwrap().collect();
+    assert_eq!(recorded.len(), 1);
+    assert!(recorded[0].as_ref().unwrap().path().join("call.flac").is_file());
+    // A file that is broken now leaves the last good one at work.
+    std::fs::write(&clinic, "[agent]\nnmae = \"?\"\n").unwrap();
+    visit(&server.address, Duration::from_secs(3)).await;
+    assert!(server.last_log().contains("Good evening."));
 }
 
 #[test]

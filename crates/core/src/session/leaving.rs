@@ -33,8 +33,10 @@ pub(crate) fn is_never_refused(call: &ToolCall) -> bool {
     asked || fields.values().filter_map(|value| value.as_str()).any(is_emergency)
 }
 
+/// Whether this is an emergency number: one that callers are sent to whatever else stands in the way (VC-85).
+///
 /// `112`, `tel:112`, `sip:911@example.com`, `urn:service:sos.fire`.
-fn is_emergency(text: &str) -> bool {
+pub fn is_emergency(text: &str) -> bool {
     let text = text.trim().to_ascii_lowercase();
     if text.starts_with("urn:service:sos") {
         return true;

@@ -8,6 +8,7 @@ use crate::event::{Frozen, ToolCall, ToolOutcome, ToolRef};
 use crate::ids::CallId;
 use crate::session::Session;
 use crate::session::ask::json;
+use crate::session::step::TRANSFER_CALL;
 use crate::time::Time;
 
 /// Tools that run, and those that exist.
@@ -133,8 +134,11 @@ impl Session {
         if committed && matches!(outcome, ToolOutcome::NotRun { .. }) {
             self.forget_run();
         }
-        if committed {
+        // Whoever was to be handed over is still there, and nobody else would say so.
+        if committed || (!ok && run.tool == TRANSFER_CALL) {
             self.want_step();
+        }
+        if committed {
             self.end_commit(name);
         }
     }

@@ -1,19 +1,24 @@
-//! The last half minute of caller sound, by time.
+//! The last seconds of caller sound, by time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use sayback_core::Time;
+use sayback_media::pcm;
 
 use super::RATE;
 
-/// How much is kept: the longest segment that is recognised whole.
+/// How much is kept at most: the longest segment that is recognised whole.
 const KEPT: usize = 40 * RATE as usize;
+/// How much is kept while nothing of it waits to be recognised: what the end-of-turn model hears, and an onset that is
+/// told late.
+const IDLE: usize = 9 * RATE as usize;
 
 /// Recent sound on the input clock; gaps are silence.
 #[derive(Debug, Default)]
 pub(super) struct Sound {
-    samples: VecDeque<f32>,
+    /// As 16 bits, which is what recognition is made for: most of a quiet call's memory is this.
+    samples: VecDeque<i16>,
     /// Number on the clock of the first sample kept.
     first: u64,
 }
@@ -42,24 +47,41 @@ impl Sound {
         let next = self.first + self.samples.len() as u64;
         // Stamps jitter by a few samples: only a real gap is one.
         if start > next + u64::from(RATE) / 100 {
-            self.samples.extend(std::iter::repeat_n(0.0, usize::try_from(start - next).unwrap_or(0)));
+            self.samples.extend(std::iter::repeat_n(0, usize::try_from(start - next).unwrap_or(0)));
         }
         if gated {
-            self.samples.extend(std::iter::repeat_n(0.0, samples.len()));
+            self.samples.extend(std::iter::repeat_n(0, samples.len()));
         } else {
-            self.samples.extend(samples);
+            self.samples.extend(samples.iter().map(|sample| pcm::to_i16(*sample)));
         }
-        while self.samples.len() > KEPT {
-            self.samples.pop_front();
-            self.first += 1;
+        self.drop_first(self.samples.len().saturating_sub(KEPT));
+    }
+
+    /// Forgets what is old, except what was heard from `needed` on.
+    pub(super) fn forget_before(&mut self, needed: Option<Time>) {
+        let old = self.samples.len().saturating_sub(IDLE);
+        let free = needed.map_or(usize::MAX, |needed| {
+            usize::try_from(number(needed).saturating_sub(self.first)).unwrap_or(usize::MAX)
+        });
+        self.drop_first(old.min(free));
+        if self.samples.capacity() > 2 * IDLE && self.samples.len() <= IDLE {
+            self.samples.shrink_to(IDLE + IDLE / 8);
+        } else if self.samples.capacity() < IDLE / 4 {
+            // Otherwise it would double its way up to twice of what it needs.
+            self.samples.reserve_exact(IDLE + IDLE / 8 - self.samples.len());
         }
+    }
+
+    fn drop_first(&mut self, count: usize) {
+        self.samples.drain(..count);
+        self.first += count as u64;
     }
 
     /// The sound between two times, as far as it is kept.
     pub(super) fn slice(&self, from: Time, to: Time) -> Vec<f32> {
         let from = usize::try_from(number(from).saturating_sub(self.first)).unwrap_or(0);
         let to = usize::try_from(number(to).saturating_sub(self.first)).unwrap_or(0).min(self.samples.len());
-        self.samples.range(from.min(to)..to).copied().collect()
+        self.samples.range(from.min(to)..to).map(|sample| pcm::to_f32(*sample)).collect()
     }
 }
 
@@ -70,12 +92,12 @@ mod tests {
     #[test]
     fn sound_is_found_by_its_time_and_gaps_are_silence() {
         let mut sound = Sound::default();
-        sound.add(Time::from_millis(1_000), &[1.0; 160], false);
-        sound.add(Time::from_millis(1_100), &[2.0; 160], false);
+        sound.add(Time::from_millis(1_000), &[0.5; 160], false);
+        sound.add(Time::from_millis(1_100), &[0.25; 160], false);
         let found = sound.slice(Time::from_millis(1_005), Time::from_millis(1_105));
         assert_eq!(found.len(), 1_600);
-        assert!((found[0] - 1.0).abs() < f32::EPSILON && found[100].abs() < f32::EPSILON);
-        assert!((found[1_599] - 2.0).abs() < f32::EPSILON);
+        assert!((found[0] - 0.5).abs() < 1e-4 && found[100].abs() < f32::EPSILON);
+        assert!((found[1_599] - 0.25).abs() < 1e-4);
     }
 
     #[test]
@@ -83,5 +105,20 @@ mod tests {
         let mut sound = Sound::default();
         sound.add(Time::ZERO, &[1.0; 160], true);
         assert!(sound.slice(Time::ZERO, Time::from_millis(10)).iter().all(|s| s.abs() < f32::EPSILON));
+    }
+
+    #[test]
+    fn what_waits_for_recognition_is_kept_and_the_rest_is_not() {
+        let mut sound = Sound::default();
+        let second = |n: u64| Time::from_millis(n * 1_000);
+        for n in 0..30 {
+            sound.add(second(n), &[0.5; RATE as usize], false);
+            sound.forget_before(Some(second(10)));
+        }
+        assert_eq!(sound.slice(second(10), second(30)).len(), 20 * RATE as usize);
+        assert_eq!(sound.slice(second(0), second(10)).len(), 0);
+        sound.forget_before(None);
+        assert_eq!(sound.slice(second(0), second(30)).len(), IDLE);
+        assert!(sound.samples.capacity() <= 2 * IDLE);
     }
 }

@@ -35,6 +35,8 @@ pub enum NoProof {
     Expired,
 }
 
+const PLIVO: &str = "x-plivo-signature-v3";
+
 impl Proofs<'_> {
     /// Checks them against the secret shared with a service. A token in the query, or as a bearer, is taken from any
     /// service; it is what remains for those that sign nothing.
@@ -51,6 +53,7 @@ impl Proofs<'_> {
             Service::Twilio => self.twilio(secret),
             Service::Telnyx => self.header_is("x-telnyx-streaming-auth-token", secret),
             Service::Vonage => self.vonage(secret),
+            Service::Plivo if self.header(PLIVO).is_some() => self.plivo(secret),
             Service::Plivo | Service::Plain => Err(match (self.token, self.bearer()) {
                 (None, None) => NoProof::Missing("?token=… or an Authorization header"),
                 _ => NoProof::Wrong("the token"),
@@ -75,6 +78,28 @@ impl Proofs<'_> {
         let spelled = [self.url.to_owned(), with_port(self.url)];
         let fits = |url: &String| signed::<Hmac<Sha1>>(secret, url.as_bytes(), &given);
         if spelled.iter().any(fits) { Ok(()) } else { Err(NoProof::Wrong(NAME)) }
+    }
+
+    /// HMAC-SHA256 over the address with its query in order, a dot and a number used once, base64; more than one may be
+    /// given: <https://www.plivo.com/docs/voice/concepts/signature-validation>.
+    fn plivo(&self, secret: &str) -> Result<(), NoProof> {
+        let given = self.header(PLIVO).ok_or(NoProof::Missing(PLIVO))?;
+        let nonce = self.header("x-plivo-signature-v3-nonce").ok_or(NoProof::Missing("a nonce"))?;
+        let ordered = with_ordered_query(self.url);
+        // The service was told an address of one kind, and may sign it as the other.
+        let other = match ordered.split_once("://") {
+            Some(("wss", rest)) => format!("https://{rest}"),
+            Some((_, rest)) => format!("http://{rest}"),
+            None => String::new(),
+        };
+        let fits = |url: &str| {
+            let message = format!("{url}.{nonce}");
+            given
+                .split(',')
+                .filter_map(|one| STANDARD.decode(one.trim()).ok())
+                .any(|one| signed::<Hmac<Sha256>>(secret, message.as_bytes(), &one))
+        };
+        if fits(&ordered) || fits(&other) { Ok(()) } else { Err(NoProof::Wrong(PLIVO)) }
     }
 
     fn header_is(&self, name: &'static str, secret: &str) -> Result<(), NoProof> {
@@ -125,6 +150,16 @@ fn same(a: &str, b: &str) -> bool {
     !b.is_empty() && mac.verify(&other.finalize().into_bytes()).is_ok()
 }
 
+/// The same address with its query's parts in the order of their names.
+fn with_ordered_query(url: &str) -> String {
+    let Some((base, query)) = url.split_once('?').filter(|(_, query)| !query.is_empty()) else {
+        return url.trim_end_matches('?').to_owned();
+    };
+    let mut parts: Vec<&str> = query.split('&').collect();
+    parts.sort_unstable();
+    format!("{base}?{}", parts.join("&"))
+}
+
 fn with_port(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("wss", url));
     let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -169,6 +204,30 @@ mod tests {
             assert_eq!(check(Service::Twilio, header, None), Err(NoProof::Wrong("X-Twilio-Signature")));
         }
         assert_eq!(check(Service::Twilio, None, None), Err(NoProof::Missing("X-Twilio-Signature")));
+    }
+
+    #[test]
+    fn plivo_signs_the_address_in_order_and_a_nonce() {
+        let check = |url: &str, signed_url: &str, nonce: &str, secret: &str| {
+            let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(secret.as_bytes()).unwrap();
+            mac.update(format!("{signed_url}.12345").as_bytes());
+            let signature = format!("AAAA,{}", STANDARD.encode(mac.finalize().into_bytes()));
+            let mut headers = HeaderMap::new();
+            headers.insert(PLIVO, signature.parse().unwrap());
+            headers.insert("x-plivo-signature-v3-nonce", nonce.parse().unwrap());
+            Proofs { headers: &headers, url, token: None }.check(Service::Plivo, "secret")
+        };
+        let (url, ordered) =
+            ("wss://c.example/v1/media/plivo?to=1&a=2", "wss://c.example/v1/media/plivo?a=2&to=1");
+        assert_eq!(check(url, ordered, "12345", "secret"), Ok(()));
+        assert_eq!(check(url, "https://c.example/v1/media/plivo?a=2&to=1", "12345", "secret"), Ok(()));
+        assert_eq!(check("wss://c.example/x", "wss://c.example/x", "12345", "secret"), Ok(()));
+        assert_eq!(check(url, ordered, "99", "secret"), Err(NoProof::Wrong(PLIVO)));
+        assert_eq!(check(url, ordered, "12345", "other"), Err(NoProof::Wrong(PLIVO)));
+        assert_eq!(
+            check(url, "wss://c.example/v1/media/plivo?a=2&to=2", "12345", "secret"),
+            Err(NoProof::Wrong(PLIVO))
+        );
     }
 
     #[test]

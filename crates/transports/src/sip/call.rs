@@ -98,7 +98,8 @@ impl Live {
         };
         let (wire, end) = wire::open(options, clock, Arc::clone(&admitted.desk().tts));
         let (wisher, wishes) = channel(WISHES);
-        let line = SipLine { wire, wishes: wisher.clone() };
+        let transfers = house.options.transfers.clone();
+        let line = SipLine { wire, wishes: wisher.clone(), transfers };
         let start = house.stream_start().ok_or_else(|| NotBegun("no random numbers".to_owned()))?;
         let terms = MediaTerms { evidence, patience: house.options.media_timeout, start, rate: options.rate };
         let started = admitted.start(Box::new(line), Some(Arc::new(Control { wishes: wisher })), clock);
@@ -354,6 +355,10 @@ impl Live {
                 let _ = self.orders.send(Order::Mute(muted)).await;
             }
             Wish::Transfer(to, call) => self.refer(&to, call).await,
+            Wish::Stay(call, why) => {
+                let outcome = ToolOutcome::Failed { message: format!("The transfer failed: {why}.") };
+                let _ = self.call.send(Event::ToolFinished { call, outcome }).await;
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! What the rest of the server may ask of a telephone line.
 
-use sayback_core::{CallId, Interval, SegmentId, Session, Speak, Time};
+use std::collections::BTreeMap;
+
+use sayback_core::{CallId, Interval, SegmentId, Session, Speak, Time, is_emergency};
 use sayback_runtime::calls::{LineControl, NotOnThisLine};
 use sayback_runtime::ears::Listener;
 use sayback_runtime::line::Line;
@@ -21,6 +23,8 @@ pub(super) enum Wish {
     Mute(bool),
     /// The caller goes to somebody else; the tool's call that asked for it, if one did.
     Transfer(String, Option<CallId>),
+    /// The model wants the caller somewhere where nobody may be sent; why not.
+    Stay(CallId, String),
 }
 
 /// The server's hand on a line.
@@ -54,6 +58,8 @@ impl LineControl for Control {
 pub(super) struct SipLine {
     pub(super) wire: WireLine,
     pub(super) wishes: Sender<Wish>,
+    /// Where the model may send the caller, by name.
+    pub(super) transfers: BTreeMap<String, String>,
 }
 
 impl Line for SipLine {
@@ -95,7 +101,20 @@ impl Line for SipLine {
 
     fn transfer(&mut self, call: &CallId, input: &str) -> bool {
         let Some(to) = destination(input) else { return false };
-        self.wishes.try_send(Wish::Transfer(to, Some(call.clone()))).is_ok()
+        let wish = match self.transfers.get(&to) {
+            Some(target) => Wish::Transfer(target.clone(), Some(call.clone())),
+            None if is_emergency(&to) => Wish::Transfer(to, Some(call.clone())),
+            None => {
+                let names: Vec<&str> = self.transfers.keys().map(String::as_str).collect();
+                let why = format!("nobody may be sent to {to:?}; say one of: {}", names.join(", "));
+                Wish::Stay(call.clone(), why)
+            }
+        };
+        self.wishes.try_send(wish).is_ok()
+    }
+
+    fn transfers(&self) -> Vec<String> {
+        self.transfers.keys().cloned().collect()
     }
 
     fn on_event(&mut self, line: &Value) {

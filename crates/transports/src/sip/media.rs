@@ -264,7 +264,7 @@ impl Media {
     fn lose_path(&mut self) {
         self.reports.forget_path();
         self.lost_before = None;
-        self.wire.lose(ALL);
+        self.wire.change_path();
         self.judge_loop(self.wire.clock().now());
         // To know the new way soon.
         self.reports_sent = 0;
@@ -311,6 +311,7 @@ impl Media {
         let converted = if self.converter.is_some() { Duration::from_millis(10) } else { Duration::ZERO };
         self.terms.evidence.own = ptime.saturating_sub(frame) + converted;
         let (trip, device) = (self.reports.round_trip(now), self.reports.end_system());
+        self.wire.set_trip(trip.map_or(Duration::ZERO, |trip| trip.least));
         let (delay, class) = self.terms.evidence.judge(trip, device);
         self.wire.set_loop(delay, class);
     }

@@ -133,6 +133,8 @@ pub struct SipOptions {
     pub tls: Option<TlsFiles>,
     /// Where we are registered, if anywhere.
     pub registrar: Option<Registrar>,
+    /// Where the model may send callers, by name: a number or a SIP address. Empty: nowhere.
+    pub transfers: std::collections::BTreeMap<String, String>,
     /// Dead calls are noticed within this (RFC 4028).
     pub session_timer: Duration,
     /// A call without a packet for this long is over.
@@ -154,6 +156,7 @@ impl Default for SipOptions {
             far: Far::default(),
             tls: None,
             registrar: None,
+            transfers: std::collections::BTreeMap::new(),
             session_timer: Duration::from_secs(1_800),
             media_timeout: Duration::from_secs(60),
         }

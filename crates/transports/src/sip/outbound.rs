@@ -30,6 +30,8 @@ pub struct Dial {
     pub agent: String,
     /// Headers to be sent along; only `X-…` ones are.
     pub headers: Vec<(String, String)>,
+    /// Call variables for questions and tools; `voicemail` is said to an answering machine.
+    pub vars: std::collections::BTreeMap<String, String>,
 }
 
 /// Why no call came about.
@@ -70,7 +72,7 @@ pub(super) async fn dial(house: Arc<House>, dial: Dial) -> Result<String, DialEr
         to: dial.agent.clone(),
         from: dial.to.clone(),
         outbound: true,
-        ..Asked::default()
+        vars: dial.vars.clone(),
     };
     let admitted = house.board.admit(asked).await?;
     let towards = house.resolve(&callee).await.ok_or_else(|| failed("its host is not known".to_owned()))?;

@@ -43,6 +43,9 @@ use super::socket::SipSocket;
 /// What a server calls itself.
 const AGENT: &str = concat!("sayback/", env!("CARGO_PKG_VERSION"));
 
+/// How long a registrar may take to let us go.
+const GOODBYE: Duration = Duration::from_secs(2);
+
 /// A request that overtakes the ACK of its call is held for so long.
 const ACK_WAIT: Duration = Duration::from_secs(2);
 
@@ -227,7 +230,9 @@ pub struct SipServer {
     cancel: CancellationToken,
     serving: JoinHandle<()>,
     taking: JoinHandle<()>,
-    registering: Option<JoinHandle<()>>,
+    /// Our registration, until it was left.
+    registering: Mutex<Option<JoinHandle<()>>>,
+    leave: CancellationToken,
 }
 
 impl std::fmt::Debug for SipServer {
@@ -270,12 +275,16 @@ impl SipServer {
             beginning: Mutex::default(),
         };
         let house = Arc::new(house);
-        let registering = house.options.registrar.clone().map(|registrar| {
-            tokio::spawn(register::keep(registrar, Arc::clone(&inner), cancel.child_token()))
-        });
+        let leave = cancel.child_token();
+        let registering = house
+            .options
+            .registrar
+            .clone()
+            .map(|registrar| tokio::spawn(register::keep(registrar, Arc::clone(&inner), leave.clone())));
+        let registering = Mutex::new(registering);
         let serving = tokio::spawn(async move { endpoint.serve().await });
         let taking = tokio::spawn(take_all(Arc::clone(&house), incoming, cancel.clone()));
-        Ok(Self { house, listening, cancel, serving, taking, registering })
+        Ok(Self { house, listening, cancel, serving, taking, registering, leave })
     }
 
     /// Where it listens, with the ports that it was given.
@@ -296,16 +305,27 @@ impl SipServer {
         outbound::dial(Arc::clone(&self.house), dial).await
     }
 
-    /// Stops listening, without waiting for what goes on.
-    pub fn shut(&self) {
+    /// Leaves the registrar, so that no more calls are sent here, and stops listening, without waiting for what goes on.
+    pub async fn shut(&self) {
+        self.leave_registrar().await;
         self.cancel.cancel();
+    }
+
+    /// Says goodbye to the registrar while there is still somebody to hear its answer.
+    async fn leave_registrar(&self) {
+        self.leave.cancel();
+        let registering = self.registering.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut registering) = registering else { return };
+        if tokio::time::timeout(GOODBYE, &mut registering).await.is_err() {
+            registering.abort();
+            tracing::info!("the registrar did not say that it has let us go");
+        }
     }
 
     /// Stops listening. Calls that are still up are cut off: let the switchboard drain first.
     pub async fn stop(self) {
-        self.cancel.cancel();
-        let tasks = [Some(self.serving), Some(self.taking), self.registering];
-        for task in tasks.into_iter().flatten() {
+        self.shut().await;
+        for task in [self.serving, self.taking] {
             if let Err(error) = task.await {
                 tracing::error!("the telephone side broke off: {error}");
             }

@@ -44,6 +44,8 @@ pub struct SipSettings {
     /// Carriers and telephone systems, by their addresses.
     #[serde(rename = "trunk")]
     pub trunks: Vec<TrunkSettings>,
+    /// Where the model may send callers: `reception = "200"`, `sales = "sip:sales@pbx.example"`.
+    pub transfers: std::collections::BTreeMap<String, String>,
     /// Where we are registered.
     pub registrar: Option<RegistrarSettings>,
 }
@@ -159,6 +161,10 @@ impl SipSettings {
         options.tls = self.tls.map(|tls| TlsFiles { certificate: tls.certificate, key: tls.key });
         options.users = self.users.iter().map(|user| user.resolve(env)).collect::<Result<_, _>>()?;
         options.trunks = self.trunks.iter().map(TrunkSettings::resolve).collect::<Result<_, _>>()?;
+        if let Some((name, _)) = self.transfers.iter().find(|(_, to)| to.trim().is_empty()) {
+            return Err(wrong(&format!("transfers.{name}"), "", "a number or a SIP address"));
+        }
+        options.transfers = self.transfers;
         options.registrar = self.registrar.as_ref().map(|registrar| registrar.resolve(env)).transpose()?;
         Ok(options)
     }

@@ -157,7 +157,17 @@ impl WireEnd {
 
     /// Joins it to its call.
     pub fn join(self, call: Sender<Event>, ears: Ears) -> Wire {
-        Wire { shared: self.shared, call, feed: EarFeed::start(ears) }
+        let shared = Arc::downgrade(&self.shared);
+        let feed = EarFeed::start(
+            ears,
+            Box::new(move |back| {
+                if let Some(shared) = shared.upgrade() {
+                    let now = shared.clock.now();
+                    shared.mouth().hear_echo(back, now);
+                }
+            }),
+        );
+        Wire { shared: self.shared, call, feed }
     }
 }
 
@@ -273,6 +283,17 @@ impl Wire {
     /// So much of what sounds now did not reach the far end.
     pub fn lose(&self, length: Duration) {
         self.shared.mouth().lose(length);
+    }
+
+    /// The way to the far end is another from now on.
+    pub fn change_path(&self) {
+        let now = self.shared.clock.now();
+        self.shared.with(|mouth| mouth.change_path(now));
+    }
+
+    /// So long the packets to the far end and back take at least.
+    pub fn set_trip(&self, least: Duration) {
+        self.shared.mouth().set_trip(least);
     }
 
     /// The network is gone: what was to be said has failed.

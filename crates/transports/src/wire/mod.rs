@@ -22,11 +22,13 @@ mod feed;
 mod inbound;
 mod line;
 mod mouth;
+mod own_voice;
 mod speech;
+mod way;
 
 pub use envelope::Envelope;
 pub use evidence::{Far, LoopEvidence};
-pub use feed::EarFeed;
+pub use feed::{EarFeed, OnEcho};
 pub use inbound::{Inbound, InboundFact};
 pub use line::{Wire, WireEnd, WireLine, WirePlayer, open};
 pub use mouth::{Counts, Mouth, Out, Proof, WireError, WireOptions};

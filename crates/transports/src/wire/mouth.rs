@@ -21,11 +21,14 @@ use sayback_media::playout::Mark;
 use sayback_media::resample::ResampleError;
 
 use super::speech::Speech;
+use super::way::Way;
 
 /// A driver that comes later than this moves the clock: what is older is not worth a burst.
 const MOST_LATE: Duration = Duration::from_millis(60);
 /// Marks that may be on their way; a far end that returns none must not fill the memory.
 const MARKS: usize = 64;
+/// What is "all of it" where a path changed while something sounded.
+const ALL: Duration = Duration::from_secs(3_600);
 /// How much of what was sent is kept, to tell the agent's own voice in what comes in.
 const KEPT_SECONDS: usize = 2;
 
@@ -144,6 +147,7 @@ pub struct Mouth {
     gone: bool,
     leaving: VecDeque<Leaving>,
     awaited: VecDeque<AwaitedMark>,
+    way: Way,
     out: VecDeque<Out>,
     events: VecDeque<PlayoutEvent>,
     /// The end of what was sent, at the wire's rate.
@@ -168,6 +172,7 @@ impl Mouth {
             gone: false,
             leaving: VecDeque::new(),
             awaited: VecDeque::new(),
+            way: Way::new(options.delay, options.evidence),
             out: VecDeque::new(),
             events: VecDeque::new(),
             kept: VecDeque::new(),
@@ -189,8 +194,7 @@ impl Mouth {
 
     /// What is known of the way behind the wire has changed; utterances that end from now on are reported with it.
     pub fn set_loop(&mut self, delay: LoopDelay, evidence: EvidenceClass) {
-        self.options.delay = delay;
-        self.options.evidence = evidence;
+        self.way.set(delay, evidence);
     }
 
     /// The far end does not get what is sent (hold, a muted leg): what sounds meanwhile is lost.
@@ -206,6 +210,34 @@ impl Mouth {
         } else if let Some(awaited) = self.awaited.back_mut() {
             awaited.leaving.lost += samples;
         }
+    }
+
+    /// The way to the far end is another from now on: what sounds or is still on its way may not arrive (VC-42).
+    pub fn change_path(&mut self, now: Time) {
+        self.lose(ALL);
+        for (utterance, played) in self.way.change(now) {
+            self.fail_with(utterance, PlayoutFailure::NotPlayed, played);
+        }
+    }
+
+    /// So long the packets to the far end and back take at least: no echo of the ear is sooner.
+    pub fn set_trip(&mut self, least: Duration) {
+        self.way.set_floor(least);
+    }
+
+    /// Our own voice came back so long after it was sent. Where marks tell what was played, the way is counted from
+    /// those, and this is not used.
+    pub fn hear_echo(&mut self, back: Duration, now: Time) {
+        if self.options.proof == Proof::Sent {
+            self.way.hear_echo(back, now);
+        }
+    }
+
+    /// Tells of an utterance that its last audible sample has gone.
+    fn finish_leaving(&mut self, leaving: Leaving, last_audible: Time) {
+        let (delay, evidence) = self.way.leave(leaving.id, leaving.started, last_audible);
+        let (utterance, lost) = (leaving.id, self.span(leaving.lost));
+        self.events.push_back(PlayoutEvent::Finished { utterance, last_audible, delay, evidence, lost });
     }
 
     /// Lines up an utterance behind those that are there. Its voice gives `rate` mono samples a second.
@@ -395,13 +427,7 @@ impl Mouth {
         for mark in self.awaited.drain(..=at).collect::<Vec<_>>() {
             // Nothing is played before it is sent, whatever the far end says.
             let last_audible = (place + mark.behind).max(mark.due);
-            self.events.push_back(PlayoutEvent::Finished {
-                utterance: mark.leaving.id,
-                last_audible,
-                delay: self.options.delay,
-                evidence: self.options.evidence,
-                lost: self.span(mark.leaving.lost),
-            });
+            self.finish_leaving(mark.leaving, last_audible);
         }
     }
 
@@ -482,13 +508,7 @@ impl Mouth {
         }
         let due = self.due_at(last_audible) + leaving.late;
         match self.options.proof {
-            Proof::Sent => self.events.push_back(PlayoutEvent::Finished {
-                utterance,
-                last_audible: due,
-                delay: self.options.delay,
-                evidence: self.options.evidence,
-                lost: self.span(leaving.lost),
-            }),
+            Proof::Sent => self.finish_leaving(leaving, due),
             Proof::Marks => {
                 if self.awaited.len() == MARKS {
                     // The oldest is given up; the core counts it as not heard.

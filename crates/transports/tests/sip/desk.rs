@@ -166,11 +166,24 @@ fn agent(booked: &Booked, keypad: bool) -> Agent {
     }
 }
 
+/// A call of a tool.
+pub(crate) fn calls(name: &str, arguments: &str) -> LlmEvent {
+    LlmEvent::Call(LlmCall {
+        id: format!("call_{name}"),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    })
+}
+
 /// A switchboard with one desk: the first thing that the caller says makes it ask.
 pub(crate) fn board(most: usize) -> (Switchboard, Booked) {
+    board_of(most, vec![calls("book", "{}")])
+}
+
+/// The same with a model that makes these steps first.
+pub(crate) fn board_of(most: usize, steps: Vec<LlmEvent>) -> (Switchboard, Booked) {
     let booked = Booked::default();
-    let call = LlmCall { id: "call_1".to_owned(), name: "book".to_owned(), arguments: "{}".to_owned() };
-    let steps = move || VecDeque::from([LlmEvent::Call(call.clone())]);
+    let steps = move || VecDeque::from(steps.clone());
     let desk = Desk {
         agent: Arc::new(agent(&booked, true)),
         llm: Arc::new(move || Arc::new(Credulous(Mutex::new(steps())))),

@@ -4,6 +4,8 @@
 
 mod desk;
 mod hostile;
+mod outbound;
+mod peers;
 mod phone;
 mod relay;
 mod scenario;
@@ -337,21 +339,34 @@ async fn the_decision_flips_once_over_a_round_trip_of_600_ms() {
 
 /// Calls with pjsua2; gives how much was booked, or nothing if it is not here.
 async fn softphone(offset_ms: i64, more: &[&str], ports: u16) -> Option<usize> {
-    let import = std::process::Command::new("python3").args(["-c", "import pjsua2"]).output();
-    if !import.is_ok_and(|output| output.status.success()) {
-        assert!(std::env::var_os("CI").is_none(), "pjsua2 is missing: scripts/setup --peers");
-        eprintln!("SKIPPED: pjsua2 is not here; install it with: scripts/setup --peers");
+    if !have_softphone() {
         return None;
     }
     let (server, address, booked) = serve(options(ports), 4).await;
+    call_softly(address, offset_ms, more).await;
+    server.stop().await;
+    booked.lock().map(|booked| booked.len()).ok()
+}
+
+/// Whether pjsua2 is here. In continuous integration it must be.
+fn have_softphone() -> bool {
+    let import = std::process::Command::new("python3").args(["-c", "import pjsua2"]).output();
+    let found = import.is_ok_and(|output| output.status.success());
+    if !found {
+        assert!(std::env::var_os("CI").is_none(), "pjsua2 is missing: scripts/setup --peers");
+        eprintln!("SKIPPED: pjsua2 is not here; install it with: scripts/setup --peers");
+    }
+    found
+}
+
+/// A softphone's whole call.
+async fn call_softly(address: SocketAddr, offset_ms: i64, more: &[&str]) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sip/softphone.py");
     let mut command = tokio::process::Command::new("python3");
     command.arg(script).arg(address.to_string()).arg(offset_ms.to_string()).args(more).kill_on_drop(true);
     let output = command.output().await.unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    server.stop().await;
-    booked.lock().map(|booked| booked.len()).ok()
 }
 
 #[tokio::test(flavor = "multi_thread")]

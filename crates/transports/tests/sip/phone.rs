@@ -103,6 +103,106 @@ impl Phone {
         phone
     }
 
+    /// Waits for a call and takes it.
+    pub(crate) async fn pick_up(sip: UdpSocket, codec: CodecKind) -> Self {
+        let rtp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut bytes = [0; 8_192];
+        let (invite, server) = loop {
+            let (len, from) = sip.recv_from(&mut bytes).await.unwrap();
+            let text = String::from_utf8_lossy(&bytes[..len]).into_owned();
+            if text.starts_with("INVITE ") {
+                break (text, from);
+            }
+        };
+        sip.connect(server).await.unwrap();
+        let number = codec.payload_type();
+        let port = rtp.local_addr().unwrap().port();
+        let (name, clock) = (codec.name(), codec.clock_rate());
+        let body = format!(
+            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {number}\r\n\
+             a=rtpmap:{number} {name}/{clock}\r\na=rtcp-mux\r\n"
+        );
+        let theirs: u16 =
+            invite.lines().find_map(|l| l.strip_prefix("m=audio ")?.split(' ').next()?.parse().ok()).unwrap();
+        let mut phone = Self {
+            sip,
+            rtp,
+            server,
+            sound: SocketAddr::new(server.ip(), theirs),
+            to: String::new(),
+            codec: codec.open().unwrap(),
+            payload_type: number,
+            sequence: 1_000,
+            timestamp: 50_000,
+            began: Instant::now(),
+            sent: 0,
+            loud: None,
+            stretch: None,
+            call_id: String::new(),
+            cseq: 1,
+            reports: Reports::new(77, "phone"),
+            reported: None,
+            heard: 0,
+            theirs: None,
+            relay: None,
+        };
+        // Again and again until the ACK: a datagram may be lost.
+        for _ in 0..20 {
+            phone.reply(&invite, "200 OK", &body).await;
+            if phone.request_within("ACK", Duration::from_millis(500)).await.is_some() {
+                break;
+            }
+        }
+        phone.began = Instant::now();
+        phone
+    }
+
+    /// Answers a request of the server's.
+    async fn reply(&mut self, request: &str, status: &str, body: &str) {
+        let local = self.sip.local_addr().unwrap();
+        let mut text = format!("SIP/2.0 {status}\r\n");
+        for line in request.lines() {
+            let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+            if ["via", "from", "call-id", "cseq", "record-route"].contains(&name.as_str()) {
+                text.push_str(&format!("{}\r\n", line.trim_end()));
+            } else if name == "to" {
+                let tag = if line.contains("tag=") { "" } else { ";tag=phone" };
+                text.push_str(&format!("{}{tag}\r\n", line.trim_end()));
+            }
+        }
+        let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
+        let length = body.len();
+        text.push_str(&format!(
+            "Contact: <sip:phone@{local}>\r\n{kind}Content-Length: {length}\r\n\r\n{body}"
+        ));
+        self.sip.send(text.as_bytes()).await.unwrap();
+    }
+
+    /// The next request of this method, if it comes in time.
+    async fn request_within(&mut self, method: &str, patience: Duration) -> Option<String> {
+        let mut bytes = [0; 8_192];
+        let until = Instant::now() + patience;
+        loop {
+            let len = tokio::time::timeout_at(until, self.sip.recv(&mut bytes)).await.ok()?.ok()?;
+            let text = String::from_utf8_lossy(&bytes[..len]).into_owned();
+            if text.starts_with(&format!("{method} ")) {
+                return Some(text);
+            }
+        }
+    }
+
+    /// Waits, without a sound, for a request of the server's, and takes it.
+    pub(crate) async fn take_request(&mut self, method: &str, status: &str) -> Option<String> {
+        let request = self.request_within(method, Duration::from_secs(20)).await?;
+        self.reply(&request, status, "").await;
+        Some(request)
+    }
+
+    /// Whether the server was heard since then.
+    pub(crate) fn heard_since(&self, at: Instant) -> bool {
+        self.loud.is_some_and(|loud| loud > at)
+    }
+
     async fn request(&mut self, method: &str, cseq: u32, body: &str) {
         let local = self.sip.local_addr().unwrap();
         let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };

@@ -1,6 +1,8 @@
 """A softphone (pjsua2): calls, says a tone, hears the question and answers so many milliseconds after its end.
 
-    softphone.py HOST:PORT OFFSET_MS [srtp]
+    softphone.py HOST:PORT OFFSET_MS [srtp] [digest]
+
+With `digest` it is anna, whose password is secret.
 """
 
 import math
@@ -14,7 +16,8 @@ import wave
 import pjsua2 as pj
 
 SERVER, OFFSET = sys.argv[1], int(sys.argv[2])
-SECURE = len(sys.argv) > 3
+SECURE = "srtp" in sys.argv[3:]
+DIGEST = "digest" in sys.argv[3:]
 # The question is eight words of 150 ms.
 QUESTION = 8 * 0.15
 
@@ -68,6 +71,9 @@ def main():
     if SECURE:
         account_config.mediaConfig.srtpUse = pj.PJMEDIA_SRTP_MANDATORY
         account_config.mediaConfig.srtpSecureSignaling = 0
+    if DIGEST:
+        account_config.idUri = "sip:anna@test"
+        account_config.sipConfig.authCreds.append(pj.AuthCredInfo("digest", "*", "anna", 0, "secret"))
     account = pj.Account()
     account.create(account_config)
 

@@ -151,7 +151,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) drain: Duration,
     pub(crate) webhooks: Vec<Webhook>,
-    /// Where approvals and the ledger are kept.
+    /// Where approvals, the ledger and, in a file, conversations with their confirmed runs are kept.
     pub(crate) store: Stored,
     pub(crate) ledger: LedgerSettings,
     /// How calls are recorded whose agents want it.

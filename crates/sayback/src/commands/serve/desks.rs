@@ -14,7 +14,7 @@ use sayback_runtime::switchboard::{Asked, Desk, Desks, ListedAgent, NewLlm, NotN
 use tokio::sync::Mutex;
 
 use super::config::AgentChoice;
-use crate::engines::{Grounding, llm, load_agent, sound};
+use crate::engines::{Grounding, llm, load_agent, sound, warm};
 use crate::exit::Stop;
 
 /// What is called when nothing else fits.
@@ -141,6 +141,8 @@ async fn new_llm(file: &AgentFile, script: Option<&Path>) -> Result<NewLlm, Stop
         }));
     }
     let shared = llm(&file.llm, script).await?;
+    // The first call need not wait for what all calls begin with.
+    warm(&shared, &file.agent);
     Ok(Arc::new(move || Arc::clone(&shared)))
 }
 

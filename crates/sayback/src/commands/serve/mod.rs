@@ -72,8 +72,8 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     };
     let stores = Stores::open(&config.store, config.ledger).await?;
     let access = Arc::new(access);
-    let witnesses = config.record.clone().map(|recording| Arc::new(Recordings::new(recording)) as _);
-    let board = Switchboard::new(Arc::clone(&desks) as _, witnesses, config.limits);
+    let kept = Recordings::new(config.record.clone(), stores.journal.clone());
+    let board = Switchboard::new(Arc::clone(&desks) as _, Some(Arc::new(kept) as _), config.limits);
     let telephones = match config.sip.clone() {
         Some(options) => Some(Telephones::start(options, board.clone()).await?),
         None => None,
@@ -116,7 +116,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         () = stopped() => eprintln!("sayback: stopping at once"),
     }
     if let Some(telephones) = telephones {
-        telephones.stop();
+        telephones.stop().await;
     }
     let _ = tell.send(());
     // Whoever still reads events of a call that is over is not waited for.

@@ -1,4 +1,5 @@
-//! Recordings of a server's calls, for agents that want them, and what the API shows of them.
+//! What is kept of a server's calls: recordings, for agents that want them, and what the API shows of them; and the
+//! journal of confirmed runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,28 +7,33 @@ use std::sync::Arc;
 use sayback_replay::bundle::{Bundle, as_scenario};
 
 use sayback_runtime::calls::CallView;
+use sayback_runtime::journal::Journal;
 use sayback_runtime::record::{CallSheet, EngineSheet, Recorder, SoundSheet};
 use sayback_runtime::redact::Redactor;
 use sayback_runtime::switchboard::{Desk, Witness, Witnesses};
 use sayback_server::recordings::{Recordings as Kept, Retell};
+use sayback_store::Store;
 
 use super::config::Recording;
 
-/// Begins a recording for each call whose agent wants it, and ends it with its page.
+/// Begins a recording for each call whose agent wants it, and ends it with its page; gives each call its journal.
 #[derive(Debug)]
 pub(crate) struct Recordings {
-    recording: Recording,
+    recording: Option<Recording>,
+    store: Option<Store>,
 }
 
 impl Recordings {
-    pub(crate) fn new(recording: Recording) -> Self {
-        Self { recording }
+    pub(crate) fn new(recording: Option<Recording>, store: Option<Store>) -> Self {
+        Self { recording, store }
     }
 }
 
 impl Witnesses for Recordings {
     fn of(&self, call: &CallView, desk: &Desk) -> Witness {
-        let Some(agent) = desk.recorded_as.clone() else { return Witness::default() };
+        let (Some(agent), Some(recording)) = (desk.recorded_as.clone(), &self.recording) else {
+            return Witness::default();
+        };
         let mut sheet = CallSheet::new(&call.call, &call.transport, agent, desk.agent.policy.clone());
         // A conversation in text has no sound.
         let voiced = call.transport != "chat";
@@ -35,12 +41,12 @@ impl Witnesses for Recordings {
         let (stt, tts) = (name(desk.stt.name()), name(desk.tts.name()));
         sheet.engines = EngineSheet { model: (desk.llm)().name(), stt, tts };
         sheet.sound = voiced.then(SoundSheet::default);
-        let folder = self.recording.folder.join(&call.call);
+        let folder = recording.folder.join(&call.call);
         match Recorder::create_redacted(&folder, &sheet, Redactor::new(&desk.redact)) {
             Ok(recorder) => Witness {
                 observers: vec![recorder.observer()],
                 recorder: Some(recorder),
-                notice: self.recording.notice.clone(),
+                notice: recording.notice.clone(),
             },
             Err(error) => {
                 // A call is worth more than its recording.
@@ -48,6 +54,11 @@ impl Witnesses for Recordings {
                 Witness::default()
             }
         }
+    }
+
+    fn journal(&self, call: &CallView, desk: &Desk) -> Option<Arc<dyn Journal>> {
+        let store = self.store.as_ref()?;
+        Some(Arc::new(store.begin_conversation(&call.call, &desk.agent.name)))
     }
 
     fn ended(&self, call: &str, recorder: Option<&Recorder>) {

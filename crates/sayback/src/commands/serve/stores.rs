@@ -80,6 +80,8 @@ impl Stored {
 pub(crate) struct Stores {
     pub(crate) approvals: ApprovalQueue,
     pub(crate) ledger: Ledger,
+    /// Where conversations are kept and confirmed runs are written before they are made, if it is a file.
+    pub(crate) journal: Option<Store>,
 }
 
 impl Stores {
@@ -90,6 +92,7 @@ impl Stores {
             switch: Switch::of_environment(),
             ..LedgerOptions::default()
         };
+        let mut journal = None;
         let (approvals, ledger) = match stored {
             Stored::InMemory => (ApprovalQueue::default(), Ledger::in_memory(options)),
             Stored::Sqlite(path) => {
@@ -97,6 +100,7 @@ impl Stores {
                 let opening = tokio::task::spawn_blocking(move || Store::open(&path));
                 let store = opening.await.map_err(Stop::missing)?.map_err(Stop::unusable)?;
                 let ledger: Arc<dyn LedgerStore> = Arc::new(store.ledger());
+                journal = Some(store.clone());
                 let approvals = ApprovalQueue::new(Arc::new(store));
                 // The file is this server's alone, so no call that asked for one is still there.
                 approvals.cancel_left_over().await.map_err(Stop::unusable)?;
@@ -110,7 +114,7 @@ impl Stores {
         };
         let ledger = ledger.map_err(Stop::missing)?;
         tokio::spawn(sweep(ledger.clone()));
-        Ok(Self { approvals, ledger })
+        Ok(Self { approvals, ledger, journal })
     }
 }
 

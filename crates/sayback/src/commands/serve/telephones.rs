@@ -39,8 +39,8 @@ impl Telephones {
         listening.map(|listen| format!("{}:{}", name(listen.transport), listen.address)).collect()
     }
 
-    pub(crate) fn stop(&self) {
-        self.server.shut();
+    pub(crate) async fn stop(&self) {
+        self.server.shut().await;
     }
 }
 
@@ -61,6 +61,7 @@ impl Dialer for Telephones {
             from: Some(call.from.clone()).filter(|from| !from.is_empty()),
             agent: call.agent.clone(),
             headers: call.headers.clone().into_iter().collect(),
+            vars: call.vars.clone(),
         };
         self.server.dial(dial).await.map_err(|error| match error {
             SipDialError::NotNow(not_now) => DialError::NotNow(not_now),
