@@ -20,6 +20,8 @@ const LOOK = 25;
 const REPORT = 100;
 /** Looks that a report is made of: half a second. */
 const LOOKS = 20;
+/** How long sound takes to a loudspeaker that nothing is known of. */
+const SLOW = 150;
 /** Candidates are waited for this long before the offer is sent; the others follow it. */
 const GATHER = 400;
 /** A connection that is not there by then, or does not come back in this time, is given up. */
@@ -348,7 +350,8 @@ export class Call extends EventTarget {
     const least = Math.min(...offsets);
     const stats = await this._receiver.getStats();
     const inbound = [...stats.values()].find((entry) => entry.type === "inbound-rtp");
-    const output = (this._output.outputLatency || this._output.baseLatency || 0) * 1_000;
+    // A browser that does not know how long its loudspeaker takes is taken for a slow one: later is the safe side.
+    const output = this._output.outputLatency > 0 ? this._output.outputLatency * 1_000 : SLOW;
     const microphone = (this.local.getAudioTracks()[0]?.getSettings().latency ?? 0) * 1_000;
     this.report = {
       type: "played",

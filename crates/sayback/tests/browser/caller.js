@@ -21,6 +21,25 @@
     source.start();
   };
 
+  if (plan.relay) {
+    // The server's own candidates are replaced by the relay, which then learns where the server is.
+    const real = window.fetch;
+    window.fetch = async (address, request) => {
+      const ways = request && ["POST", "PATCH"].includes(request.method);
+      // Nor does the server learn where the browser is: every packet has to take the relay.
+      const body = ways ? request.body.replace(/a=candidate:.*\r\n/g, "") : undefined;
+      const response = await real(address, ways ? { ...request, body } : request);
+      if (!ways || !response.ok) return response;
+      const text = await response.text();
+      const port = / 127\.0\.0\.1 (\d+) typ host/.exec(text)?.[1];
+      if (port) await real(`http://${plan.orders}/server/${port}`);
+      const [host, at] = plan.relay.split(":");
+      const told = text.replace(/ 127\.0\.0\.1 \d+ typ host/g, ` ${host} ${at} typ host`);
+      const { status, headers } = response;
+      return new Response(response.status === 204 ? null : told, { status, headers });
+    };
+  }
+
   const events = [];
   const states = [];
   // The least distance between the call's clock and ours that an event has shown.
@@ -70,8 +89,20 @@
     say("book");
   }
   const question = await wait(() => event("question.started"), 45000);
-  if (plan.outage) {
-    await plan.outage(call);
+  if (plan.disturb) {
+    // While the question sounds, the network breaks for two seconds, or the way becomes another one.
+    await wait(() => performance.now() > question.page_ms + 1500, 5000);
+    await fetch(`http://${plan.orders}/${plan.disturb}`);
+    await wait(() => performance.now() > question.page_ms + 9000, 12000);
+    say("yes");
+    const said = performance.now();
+    await wait(() => performance.now() > said + 6000, 8000);
+  } else if (plan.lossy) {
+    // How much of the question gets through is chance; the call goes on either way.
+    await wait(() => event("question.heard") || event("question.dropped"), 30000);
+    say("yes");
+    const answered = (line) => line.event === "caller.turn" && line.t_ms > question.t_ms;
+    await wait(() => events.some(answered) || event("tool.finished"), 30000);
   } else if (plan.over) {
     await wait(() => performance.now() > question.page_ms + 900, 5000);
     say("yes");

@@ -8,11 +8,15 @@
 
 mod chromium;
 mod peers;
+mod relay;
 mod server;
+
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chromium::Chromium;
+use relay::{Relay, Way};
 use serde_json::{Value, json};
 use server::{Server, has_models, repository};
 
@@ -59,4 +63,49 @@ async fn a_voice_in_a_page_books_behind_the_question_and_not_over_it() {
         }
         assert_eq!(result["ended"]["reason"], "hung-up");
     }
+}
+
+/// A call through a network of that kind, and its log.
+async fn call_through(way: Way, more: Value) -> Option<(Value, String)> {
+    let program = chromium::program().filter(|_| has_models())?;
+    let server = Server::start("[webrtc]\n");
+    let relay = Relay::start(way).await;
+    let mut plan = plan(more);
+    plan["relay"] = json!(relay.address.to_string());
+    plan["orders"] = json!(relay.orders.to_string());
+    let mut browser = Chromium::open(program, &server.page("/healthz"), None).await;
+    let result = browser.run(&format!("{CALLER}({plan})")).await;
+    let log = server.log(result["id"].as_str().unwrap());
+    Some((result, log))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_goes_on_over_a_bad_network() {
+    let way = Way { jitter: Duration::from_millis(60), loss: 50, seed: 7 };
+    let Some((result, log)) = call_through(way, json!({ "lossy": true })).await else { return };
+    println!("{}", result["report"]);
+    assert!(log.contains("\"event\":\"caller.turn\""), "{log}");
+    let heard = names(&result).contains(&"question.heard");
+    let booked = names(&result).contains(&"tool.started");
+    assert!(heard || !booked, "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_an_outage_hits_was_not_heard() {
+    let way = Way { seed: 7, ..Way::default() };
+    let Some((result, log)) = call_through(way, json!({ "disturb": "outage" })).await else { return };
+    let told = names(&result);
+    assert!(!told.contains(&"question.heard") && !told.contains(&"tool.started"), "{log}");
+    assert!(log.contains("\"reason\":\"not_played\""), "{log}");
+    // The caller is heard again afterwards.
+    assert!(log.matches("\"event\":\"caller.turn\"").count() >= 2, "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_during_which_the_way_changed_was_not_heard_and_the_call_goes_on() {
+    let way = Way { seed: 7, ..Way::default() };
+    let Some((result, log)) = call_through(way, json!({ "disturb": "move" })).await else { return };
+    let told = names(&result);
+    assert!(!told.contains(&"question.heard") && !told.contains(&"tool.started"), "{log}");
+    assert!(log.matches("\"event\":\"caller.turn\"").count() >= 2, "{log}");
 }

@@ -1,6 +1,70 @@
 //! Callers of other makers, and what is no caller at all.
 
-use super::server::Server;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::server::{Server, has_models, repository};
+
+/// Where `scripts/setup --peers` puts them.
+fn peers() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("peers")
+}
+
+/// Whether a caller is installed; if not, that is said loudly, and fails in continuous integration.
+fn is_installed(program: &str, folder: &str) -> bool {
+    let runs = Command::new(program).arg("--version").output().is_ok();
+    if runs && peers().join(folder).is_dir() {
+        return true;
+    }
+    let said = format!("{program} or {folder} is missing; get it with: scripts/setup --peers");
+    assert!(std::env::var_os("CI").is_none(), "{said}");
+    eprintln!("\n=== SKIPPED: {said} ===\n");
+    false
+}
+
+/// Runs a caller to the end of its call; gives the call's log.
+fn call(server: &Server, caller: &mut Command) -> String {
+    let output = caller.env("PYTHONPATH", peers().join("python")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{told}");
+    let last: Value = serde_json::from_str(said.lines().last().unwrap_or_default()).unwrap();
+    server.log(last["call"].as_str().unwrap())
+}
+
+#[test]
+fn a_caller_of_aiortc_books_behind_the_question_and_not_over_it() {
+    if !has_models() || !is_installed("python3", "python/aiortc") {
+        return;
+    }
+    let server = Server::start("[webrtc]\n");
+    let caller = repository().join("crates/sayback/tests/browser/aiortc_caller.py");
+    for over in [false, true] {
+        let mut command = Command::new("python3");
+        command.arg(&caller).arg(server.page("")).arg(repository().join("tests/audio"));
+        let log = call(&server, command.args(over.then_some("--over")));
+        assert_eq!(log.contains("\"event\":\"tool.finished\""), !over, "{log}");
+        let expected = if over { "\"reason\":\"barge_in\"" } else { "\"evidence\":\"rtcp\"" };
+        assert!(log.contains(expected), "{log}");
+    }
+}
+
+#[test]
+fn a_caller_of_werift_talks_in_pcmu() {
+    if !has_models() || !is_installed("node", "node_modules/werift") {
+        return;
+    }
+    let server = Server::start("[webrtc]\n");
+    let mut command = Command::new("node");
+    command.arg(repository().join("crates/sayback/tests/browser/werift_caller.mjs"));
+    command.arg(peers().join("node_modules")).arg(server.page("")).arg(repository().join("tests/audio"));
+    let log = call(&server, &mut command);
+    for expected in ["\"evidence\":\"rtcp\"", "\"event\":\"caller.speech\"", "\"reason\":\"hangup\""] {
+        assert!(log.contains(expected), "{expected}: {log}");
+    }
+}
 
 #[test]
 fn what_is_no_offer_is_refused_with_what_would_be_taken() {

@@ -332,11 +332,15 @@ impl PeerConnectionEventHandler for Watch {
     }
 
     async fn on_connection_state_change(&self, state: RTCPeerConnectionState) {
-        let connection = match state {
-            RTCPeerConnectionState::Connected => Connection::Connected,
-            RTCPeerConnectionState::Disconnected => Connection::Shaken,
-            RTCPeerConnectionState::Failed | RTCPeerConnectionState::Closed => Connection::Gone,
-            _ => return,
+        use RTCPeerConnectionState::{Closed, Connected, Disconnected, Failed};
+        let connection = if state == Connected {
+            Connection::Connected
+        } else if state == Disconnected {
+            Connection::Shaken
+        } else if state == Failed || state == Closed {
+            Connection::Gone
+        } else {
+            return;
         };
         // The queue is long; a call that takes no news is at its end.
         let _ = self.news.try_send(News::Connection(connection));
@@ -378,7 +382,8 @@ async fn talk(
                     }
                 }
                 Some(DataChannelEvent::OnClose) | None => return,
-                Some(_) => {}
+                // Open, errors and fill levels: nothing of it is ours to act on.
+                Some(_other) => {}
             },
             message = messages.recv() => match message {
                 Some(message) => {
