@@ -74,7 +74,8 @@ async fn carry(near: Arc<UdpSocket>, state: Arc<State>, sender: Sender<Packet>) 
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
-                listeners.spawn(back(Arc::clone(&socket), (Arc::clone(&near), from), sender.clone()));
+                let far = (Arc::clone(&socket), Arc::clone(&state), key.1);
+                listeners.spawn(back(far, (Arc::clone(&near), from), sender.clone()));
                 place.insert(socket)
             }
         };
@@ -82,11 +83,18 @@ async fn carry(near: Arc<UdpSocket>, state: Arc<State>, sender: Sender<Packet>) 
     }
 }
 
-/// Takes packets in on the server's side.
-async fn back(far: Arc<UdpSocket>, (near, to): (Arc<UdpSocket>, SocketAddr), sender: Sender<Packet>) {
+/// Takes packets in on the server's side, as long as this is where the browser is.
+async fn back(
+    (far, state, moves): (Arc<UdpSocket>, Arc<State>, u32),
+    (near, to): (Arc<UdpSocket>, SocketAddr),
+    sender: Sender<Packet>,
+) {
     let mut bytes = [0; 2_048];
-    loop {
+    while state.moves.load(Ordering::Relaxed) == moves {
         let Ok((len, _)) = far.recv_from(&mut bytes).await else { continue };
+        if state.moves.load(Ordering::Relaxed) != moves {
+            return;
+        }
         if sender.send((Arc::clone(&near), to, bytes[..len].to_vec())).await.is_err() {
             return;
         }

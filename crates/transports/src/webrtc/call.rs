@@ -9,10 +9,9 @@
 //! reports, the far end's control reports.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use sayback_core::{Event, EvidenceClass, Time};
+use sayback_core::{Event, EvidenceClass, LoopDelay, Time};
 use sayback_media::rtp::report::Reports;
 use sayback_media::rtp::send::{Outbound, SendFormat, StreamStart};
 use sayback_media::rtp::{Inbound, InboundFact, PayloadTypes};
@@ -101,8 +100,10 @@ pub(super) struct BrowserCall {
     page: Page,
     marks: VecDeque<Mark>,
     news: VecDeque<Event>,
-    /// When and where from a packet came last.
-    heard: (Time, Option<SocketAddr>),
+    /// When a packet came last.
+    heard: Time,
+    /// How often the way had changed when it was looked at last.
+    path_changes: Option<u32>,
     begun: Time,
     reports_sent: usize,
     next_report: Time,
@@ -135,7 +136,8 @@ impl BrowserCall {
             page: Page::new(codec.clock_rate()),
             marks: VecDeque::new(),
             news: VecDeque::new(),
-            heard: (now, None),
+            heard: now,
+            path_changes: None,
             begun: now,
             reports_sent: 0,
             next_report: now + Duration::from_millis(FIRST_REPORTS[0]),
@@ -194,10 +196,10 @@ impl BrowserCall {
                 () = tokio::time::sleep_until(due.into()) => self.on_time(clock.now()).await,
             }
             let now = clock.now();
-            if now.since(self.heard.0) > PATIENCE {
+            if now.since(self.heard) > PATIENCE {
                 return;
             }
-            self.release_marks(now);
+            self.release_marks(now).await;
         }
     }
 
@@ -242,15 +244,12 @@ impl BrowserCall {
             self.on_report(&arrived.bytes, now);
             return;
         }
-        let (before, from) = self.heard;
-        if from.is_some_and(|from| from != arrived.from) {
-            tracing::info!("sound comes from {} now", arrived.from);
-            self.lose_path(now);
-        } else if now.since(before) > OUTAGE && self.terms.witness != Witness::Page {
+        let quiet = now.since(self.heard);
+        if quiet > OUTAGE && self.terms.witness != Witness::Page {
             // Nothing came, so nothing went either, for all that we know.
-            self.wire.lose(now.since(before));
+            self.wire.lose(quiet);
         }
-        self.heard = (now, Some(arrived.from));
+        self.heard = now;
         let mut facts = Vec::new();
         self.inbound.handle(&arrived.bytes, now, &mut |fact| facts.push(owned(fact)));
         self.take_facts(facts, now);
@@ -335,23 +334,39 @@ impl BrowserCall {
     }
 
     /// Gives back the marks whose sound was heard.
-    fn release_marks(&mut self, now: Time) {
+    async fn release_marks(&mut self, now: Time) {
         if self.terms.witness == Witness::Awaited && now.since(self.begun) > HELLO {
             self.terms.witness = Witness::Reports;
             self.judge_loop(now);
         }
-        while let Some(mark) = self.marks.front() {
-            let place = match self.terms.witness {
-                Witness::Awaited => None,
-                Witness::Reports => self.reported(mark, now).then_some(mark.at),
-                Witness::Page => self.page.place(mark.rtp).map(|place| {
-                    self.wire.set_loop(place.delay, EvidenceClass::Page);
-                    place.at
-                }),
-            };
-            let Some(place) = place else { return };
+        while self.marks.front().is_some_and(|mark| self.place(mark, now).is_some()) {
+            // What was told may be of another way than the sound took.
+            self.look_at_path(now).await;
+            let Some(mark) = self.marks.front() else { return };
+            let Some((place, delay)) = self.place(mark, now) else { return };
+            if let Some(delay) = delay {
+                self.wire.set_loop(delay, EvidenceClass::Page);
+            }
             self.wire.on_mark(&mark.name, place);
             self.marks.pop_front();
+        }
+    }
+
+    /// When what is before a mark was heard, and the loop behind it if the page knows; `None`: not yet.
+    fn place(&self, mark: &Mark, now: Time) -> Option<(Time, Option<LoopDelay>)> {
+        match self.terms.witness {
+            Witness::Awaited => None,
+            Witness::Reports => self.reported(mark, now).then_some((mark.at, None)),
+            Witness::Page => self.page.place(mark.rtp).map(|place| (place.at, Some(place.delay))),
+        }
+    }
+
+    /// Whether the sound still takes the way that it took when this was asked before.
+    async fn look_at_path(&mut self, now: Time) {
+        let changes = self.peer.path_changes(self.wire.clock().instant(now)).await;
+        if self.path_changes.replace(changes).is_some_and(|before| before != changes) {
+            tracing::info!("the sound takes another way now");
+            self.lose_path(now);
         }
     }
 
@@ -359,7 +374,7 @@ impl BrowserCall {
     fn reported(&self, mark: &Mark, now: Time) -> bool {
         let Some(view) = self.reports.peer() else { return false };
         let received = view.highest.wrapping_sub(u32::from(self.terms.start.sequence));
-        let flows = now.since(self.heard.0) <= OUTAGE;
+        let flows = now.since(self.heard) <= OUTAGE;
         received.wrapping_add(1) >= mark.packets || (flows && now.since(mark.at) >= REPORT_WAIT)
     }
 
@@ -368,6 +383,7 @@ impl BrowserCall {
         self.inbound.poll(now, &mut |fact| facts.push(owned(fact)));
         self.take_facts(facts, now);
         if now >= self.next_report {
+            self.look_at_path(now).await;
             let wait = FIRST_REPORTS.get(self.reports_sent + 1).zip(FIRST_REPORTS.get(self.reports_sent));
             let wait = wait.map_or(REPORTS, |(next, this)| Duration::from_millis(next - this));
             self.reports_sent += 1;

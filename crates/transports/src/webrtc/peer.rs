@@ -11,7 +11,7 @@ use ::webrtc::media_stream::track_local::static_rtp::TrackLocalStaticRTP;
 use ::webrtc::peer_connection::{
     MediaEngine, PeerConnection, PeerConnectionBuilder, PeerConnectionEventHandler, RTCConfigurationBuilder,
     RTCIceCandidateInit, RTCIceGatheringState, RTCIceServer, RTCIceTransportPolicy, RTCPeerConnectionState,
-    RTCSessionDescription, Registry, SettingEngineBuilder,
+    RTCSessionDescription, Registry, SettingEngineBuilder, StatsSelector,
 };
 use rtc::ice::mdns::MulticastDnsMode;
 use rtc::interceptor::Slot;
@@ -169,6 +169,12 @@ impl Peer {
         let answer = self.negotiate(&offer).await?;
         self.offer = offer;
         Ok(Fragment::of_answer(&answer))
+    }
+
+    /// How often the way has changed so far.
+    pub(super) async fn path_changes(&self, now: Instant) -> u32 {
+        let stats = self.stack.get_stats(now, StatsSelector::None).await;
+        stats.transport().map_or(0, |transport| transport.selected_candidate_pair_changes)
     }
 
     /// Sends a packet of sound.

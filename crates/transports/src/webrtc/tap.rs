@@ -21,8 +21,6 @@ pub(super) struct Arrived {
     pub(super) is_report: bool,
     /// When it came.
     pub(super) at: Instant,
-    /// Where from.
-    pub(super) from: std::net::SocketAddr,
 }
 
 /// Stands next to the network.
@@ -58,9 +56,8 @@ impl Protocol<TaggedPacket, TaggedPacket, ()> for Tap {
             _ => return Ok(()),
         };
         let Ok(bytes) = bytes else { return Ok(()) };
-        let from = packet.transport.peer_addr;
         // A full queue is a call that is stuck: what finds no room is lost, as packets are.
-        let _ = self.arrived.try_send(Arrived { bytes, is_report, at: packet.now, from });
+        let _ = self.arrived.try_send(Arrived { bytes, is_report, at: packet.now });
         Ok(())
     }
 
