@@ -22,6 +22,7 @@ pub mod prepare;
 pub mod prompt;
 pub mod record;
 pub mod redact;
+pub mod spans;
 pub mod stt;
 pub mod switchboard;
 pub mod tts;

@@ -12,6 +12,8 @@ mod engines;
 mod exit;
 mod log;
 mod script;
+#[cfg(all(feature = "serve", feature = "telemetry"))]
+mod telemetry;
 mod tuned;
 mod vendors;
 
@@ -71,8 +73,6 @@ enum Command {
 fn main() -> ExitCode {
     // Two TLS providers in one process panic at the first connection: ours is installed before anything else.
     sayback_providers::openai::install_crypto();
-    let filter = log::filter(std::env::var("SAYBACK_LOG").ok().as_deref());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -82,7 +82,8 @@ fn main() -> ExitCode {
             return ExitCode::from(if usable { 0 } else { 2 });
         }
     };
-    let code = run(cli.command).unwrap_or_else(|stop| {
+    let done = begin_log(&cli.command).and_then(|beside| run(cli.command, beside));
+    let code = done.unwrap_or_else(|stop| {
         eprintln!("sayback: {stop}");
         stop.code
     });
@@ -95,7 +96,35 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<u8, Stop> {
+/// What runs beside a server.
+type Beside = Option<futures::future::BoxFuture<'static, ()>>;
+
+/// Begins the log, and for a server with a collector the spans; gives what sends them.
+fn begin_log(command: &Command) -> Result<Beside, Stop> {
+    let filter = log::filter(std::env::var("SAYBACK_LOG").ok().as_deref());
+    #[cfg(all(feature = "serve", feature = "telemetry"))]
+    if let Command::Serve(args) = command
+        && let Some(wanted) = telemetry::wanted(args.file())
+    {
+        use tracing_subscriber::layer::SubscriberExt;
+        use tracing_subscriber::util::SubscriberInitExt;
+        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let lines = tracing_subscriber::Layer::with_filter(lines, filter);
+        let (spans, sending) = telemetry::layer(&wanted.otlp)?;
+        tracing_subscriber::registry().with(lines).with(spans).init();
+        return Ok(Some(Box::pin(sending.run())));
+    }
+    #[cfg(not(all(feature = "serve", feature = "telemetry")))]
+    let _ = command;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(None)
+}
+
+#[cfg_attr(
+    not(feature = "serve"),
+    expect(unused_variables, reason = "only a server has something beside it")
+)]
+fn run(command: Command, beside: Beside) -> Result<u8, Stop> {
     match command {
         #[cfg(feature = "mic")]
         Command::Talk(args) => commands::talk::run(&args),
@@ -105,7 +134,7 @@ fn run(command: Command) -> Result<u8, Stop> {
         Command::Sweep(args) => commands::sweep::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
         #[cfg(feature = "serve")]
-        Command::Serve(args) => commands::serve::run(&args),
+        Command::Serve(args) => commands::serve::run(&args, beside),
         #[cfg(feature = "serve")]
         Command::Token => commands::serve::token(),
         Command::Check(args) => commands::check::run(&args),

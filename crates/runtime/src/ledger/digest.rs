@@ -106,6 +106,20 @@ impl Hasher {
             Self::Keyed(key) => Ok(Digest { hash: keyed(key, &frozen.json), fields: None }),
         }
     }
+
+    /// What stands for a hash that is known already: itself, or where that could give something away, a keyed hash of it.
+    pub(super) fn of_hash(&self, hash: &str) -> Digest {
+        match self {
+            Self::Plain => Digest { hash: hash.to_owned(), fields: None },
+            Self::Keyed(key) => Digest { hash: keyed(key, hash), fields: None },
+        }
+    }
+}
+
+/// A name that nobody else makes.
+pub(super) fn random_name() -> Result<String, NoRandom> {
+    let key = Key::random()?;
+    Ok(key.0.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn keyed(key: &Key, json: &str) -> String {

@@ -35,7 +35,9 @@
 
 mod digest;
 mod entry;
+mod gate;
 mod memory;
+mod review;
 mod rule;
 mod span;
 mod store;
@@ -50,7 +52,9 @@ pub use digest::{Args, Digest, Hasher, Key, NoRandom};
 pub use entry::{
     Actor, Context, Entry, EntryId, KEPT, Kind, LONGEST_NAME, MOST_OFFERED, Moment, Scope, Yes, is_name,
 };
+pub use gate::{NotedRuns, Unnoted};
 pub use memory::InMemory;
+pub use review::{Review, ReviewError, WAIT};
 pub use rule::{Accepted, Checked, Mode, Reason, Rule};
 pub use store::{Bounds, Claim, Lease, LedgerFault, LedgerStore, Owner, Settled, Want, Wanted};
 pub use wire::{Age, Explicit, Sent};
@@ -186,6 +190,17 @@ impl<'a> Call<'a> {
     pub fn new(tool: &'a str, args: Args<'a>, context: Context) -> Self {
         Self { tool, args: Some(args), context, explicit: Vec::new() }
     }
+}
+
+/// A run that our own gate has allowed.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnRun<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// The hash of its frozen input.
+    pub input_hash: &'a str,
+    /// Which run it is, the same wherever it is tried.
+    pub id: &'a str,
 }
 
 /// An entry that is held for a call which may still not be made.
@@ -324,12 +339,15 @@ impl Ledger {
     ///
     /// # Errors
     /// The store did not answer.
-    pub async fn note_run(&self, yes: &Yes, run: &str, now: Moment) -> Result<bool, LedgerError> {
-        span::approval(yes, "approved");
+    pub async fn note_run(&self, run: &OwnRun<'_>, now: Moment) -> Result<bool, LedgerError> {
+        let digest = Some(self.hasher.of_hash(run.input_hash));
+        let (kind, by) = (Kind::Confirmation, Actor::User);
+        let yes = Yes { tool: run.tool.to_owned(), digest, kind, by, at: now };
+        span::approval(&yes, "approved");
         if self.options.switch == Switch::Off {
             return Ok(true);
         }
-        let claim = Claim::Reference(run.to_owned(), yes.clone());
+        let claim = Claim::Reference(run.id.to_owned(), yes);
         Ok(self.store.claim(&self.options.app, &claim, Want::Use, now).await?.is_some())
     }
 

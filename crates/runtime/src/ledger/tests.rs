@@ -40,7 +40,7 @@ fn later(millis: u64) -> Moment {
 
 /// What a subscriber was told of spans: name and fields, one line each.
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Vec<String>>>);
+pub(super) struct Spans(pub(super) Arc<Mutex<Vec<String>>>);
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Spans {
     fn on_new_span(
@@ -59,6 +59,11 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Spans {
         attributes.record(&mut line);
         self.0.lock().unwrap().push(line.0);
     }
+}
+
+/// Spans that are made on this thread from here on.
+pub(super) fn watched(spans: &Spans) -> tracing::subscriber::DefaultGuard {
+    tracing::subscriber::set_default(tracing_subscriber::registry().with(spans.clone()))
 }
 
 fn spans_of(work: impl FnOnce()) -> Vec<String> {
@@ -432,14 +437,13 @@ fn led_35_no_text_is_read_whatever_the_language() {
 #[test]
 fn led_37_a_run_of_our_own_is_written_down_and_used_up_in_one_step() {
     let ledger = ledger();
-    let digest = Hasher::Plain.digest(PAY).ok();
-    let (kind, by) = (Kind::Confirmation, Actor::User);
-    let yes = Yes { tool: "pay".to_owned(), digest, kind, by, at: NOW };
+    let hash = ledger.args_hash(PAY).unwrap();
+    let run = |id| OwnRun { tool: "pay", input_hash: &hash, id };
     let spans = spans_of(|| {
-        assert!(block_on(ledger.note_run(&yes, "call-1/h_01/1", NOW)).unwrap());
+        assert!(block_on(ledger.note_run(&run("call-1/h_01/1"), NOW)).unwrap());
     });
     assert!(spans[0].contains("human_in_loop approval") && spans[0].contains("sha256:"), "{spans:?}");
-    assert!(!block_on(ledger.note_run(&yes, "call-1/h_01/1", NOW)).unwrap(), "another server's try");
-    assert!(block_on(ledger.note_run(&yes, "call-1/h_01/2", NOW)).unwrap(), "after a rewind by the caller");
+    assert!(!block_on(ledger.note_run(&run("call-1/h_01/1"), NOW)).unwrap(), "another server's try");
+    assert!(block_on(ledger.note_run(&run("call-1/h_01/2"), NOW)).unwrap(), "after a rewind by the caller");
     assert_eq!(ask(&ledger, &call(PAY, session()), NOW), Reason::NoConfirmation, "nobody else can use it");
 }

@@ -15,6 +15,7 @@ use sayback_replay::timing::{
 };
 use sayback_runtime::clock::Clock;
 use sayback_runtime::frozen::{canonical, parse_strict};
+use sayback_runtime::ledger::{Args as HashedArgs, Hasher, Key};
 use sayback_runtime::llm::{Llm, LlmEvent};
 use sayback_runtime::prompt::check_request;
 
@@ -100,9 +101,12 @@ fn hashes(file: &std::path::Path) -> Result<u8, Stop> {
             parse_strict(&text).and_then(|value| canonical(&value).map_err(|error| error.to_string()));
         let right = match (&case.expect, &frozen) {
             (HashExpect::Refused(_), Err(_)) => true,
-            (HashExpect::Hashes { canonical, sha256, .. }, Ok(frozen)) => {
+            (HashExpect::Hashes { canonical, sha256, hmac_sha256_key_00ff }, Ok(frozen)) => {
+                let keyed = Hasher::Keyed(Key::known(&[0x00, 0xff])).digest(HashedArgs::Json(&text));
+                let keyed = keyed.map(|digest| digest.hash).unwrap_or_default();
                 canonical.as_ref().is_none_or(|json| *json == frozen.json)
                     && sha256.as_ref().is_none_or(|hash| frozen.hash == format!("sha256:{hash}"))
+                    && hmac_sha256_key_00ff.as_ref().is_none_or(|hash| keyed == format!("hmac-sha256:{hash}"))
             }
             (HashExpect::Refused(_), Ok(_)) | (HashExpect::Hashes { .. }, Err(_)) => false,
         };

@@ -4,6 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use sayback_runtime::approvals::{
+    ApprovalError, ApprovalQueue, ApprovalRequest, ApprovalState, Asker, Decision,
+};
 use sayback_runtime::ledger::{
     Args, Call, Context, Ledger, LedgerError, LedgerFault, LedgerOptions, Moment, Reason, Rule, Said,
 };
@@ -197,4 +200,53 @@ async fn tables_of_a_newer_version_are_left_alone() {
     assert!(matches!(error, PostgresError::Newer { found: 999, .. }), "{error}");
     drop(client);
     connection.await.unwrap().unwrap();
+}
+
+fn asked(id: &str) -> ApprovalRequest {
+    ApprovalRequest {
+        id: id.to_owned(),
+        asker: Asker::Call("c".to_owned()),
+        agent: "desk".to_owned(),
+        tool: "pay".to_owned(),
+        input: serde_json::json!({ "amount": 5000, "note": "é" }),
+        hint: "May it?".to_owned(),
+        payload: None,
+        asked_ms: NOW.0,
+        expires_ms: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_asked_for_at_one_server_is_answered_once_at_another() {
+    if !installed() {
+        return;
+    }
+    let server = Server::start(&["fsync=off"]);
+    let open = async || ApprovalQueue::new(Arc::new(Postgres::open(&server.url(), None).await.unwrap()));
+    let (one, other) = (open().await, open().await);
+    one.request(&asked("a")).await.unwrap();
+    let twice = other.request(&asked("a")).await.unwrap_err();
+    assert!(matches!(twice, ApprovalError::Exists { .. }), "{twice}");
+    let listed = other.open().await.unwrap();
+    assert_eq!((listed.len(), &listed[0].request), (1, &asked("a")));
+    let waiting = {
+        let one = one.clone();
+        tokio::spawn(async move { one.wait("a", Some(std::time::Duration::from_secs(30))).await })
+    };
+    let answers = [&one, &other, &one, &other].map(|queue| {
+        let (queue, decision) = (queue.clone(), Decision { confirmed: true, ..Decision::default() });
+        tokio::spawn(async move { queue.answer("a", decision).await })
+    });
+    let mut counted = 0;
+    for answer in answers {
+        match answer.await.unwrap() {
+            Ok(_) => counted += 1,
+            Err(error) => assert!(matches!(error, ApprovalError::Answered { .. }), "{error}"),
+        }
+    }
+    assert_eq!(counted, 1, "the first answer counts, and no other");
+    assert!(matches!(waiting.await.unwrap().unwrap().state, ApprovalState::Answered { .. }));
+    assert!(other.open().await.unwrap().is_empty());
+    let unknown = other.answer("b", Decision::default()).await.unwrap_err();
+    assert!(matches!(unknown, ApprovalError::Unknown { .. }), "{unknown}");
 }

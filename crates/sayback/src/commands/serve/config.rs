@@ -21,6 +21,8 @@ use toml::Spanned;
 
 use super::stores::{LedgerSettings, StoreSettings, Stored};
 use crate::exit::Stop;
+#[cfg(feature = "telemetry")]
+use crate::telemetry::TelemetrySettings;
 
 /// The server's file as it is written.
 #[derive(Debug, Deserialize)]
@@ -45,6 +47,9 @@ struct Written {
     store: Option<Spanned<StoreSettings>>,
     #[serde(default)]
     ledger: LedgerSettings,
+    #[cfg(feature = "telemetry")]
+    telemetry: Option<Spanned<TelemetrySettings>>,
+    #[cfg(not(feature = "telemetry"))]
     telemetry: Option<Spanned<toml::Table>>,
 }
 
@@ -274,12 +279,18 @@ fn refuse_absent(source: &Source<'_>, written: &Written) -> Result<(), Stop> {
         let message = "[webrtc] is not in this build";
         return Err(source.stop(table.span().start, message, "build with the feature webrtc"));
     }
-    let absent = [("telemetry", &written.telemetry)];
-    for (name, table) in absent {
-        if let Some(table) = table {
-            let message = format!("[{name}] is not there yet");
-            return Err(source.stop(table.span().start, &message, "leave it out"));
-        }
+    #[cfg(not(feature = "telemetry"))]
+    if let Some(table) = &written.telemetry {
+        let message = "[telemetry] is not in this build";
+        return Err(source.stop(table.span().start, message, "build with the feature telemetry"));
+    }
+    // It is used before this file is read whole: the log begins first.
+    #[cfg(feature = "telemetry")]
+    if let Some(table) = &written.telemetry
+        && !["http://", "https://"].iter().any(|scheme| table.get_ref().otlp.starts_with(scheme))
+    {
+        let message = format!("[telemetry] otlp = {:?} is no address", table.get_ref().otlp);
+        return Err(source.stop(table.span().start, &message, "write otlp = \"http://127.0.0.1:4318\""));
     }
     Ok(())
 }
@@ -402,6 +413,15 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line() {
         let agents = "[agents]\n\"*\" = \"clinic.toml\"\n";
         for (text, expected) in [
+            (
+                format!("{agents}[store]\nurl = \"mysql://x\"\n"),
+                "hosted.toml:3:1: the address of the store begins",
+            ),
+            (format!("{agents}[store]\n"), "[store] has one of url and url_env"),
+            (format!("{agents}[store]\nurl_env = \"SAYBACK_NOT_SET\"\n"), "SAYBACK_NOT_SET is not set"),
+            (format!("{agents}[ledger]\nunnoted = \"maybe\"\n"), "unknown variant `maybe`"),
+            #[cfg(feature = "telemetry")]
+            (format!("{agents}[telemetry]\notlp = \"x\"\n"), "\"x\" is no address"),
             (format!("{agents}[limits]\ncals = 3\n"), "hosted.toml:4:1: unknown field `cals`"),
             (format!("{agents}[limits]\nlongest = \"soon\"\n"), "hosted.toml:4:11: "),
             (

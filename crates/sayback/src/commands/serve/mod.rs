@@ -4,6 +4,7 @@
 mod browsers;
 mod config;
 mod desks;
+mod noted;
 mod recordings;
 mod stores;
 mod telephones;
@@ -13,7 +14,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args as ClapArgs;
-use sayback_runtime::switchboard::Switchboard;
+use futures::future::BoxFuture;
+use sayback_runtime::switchboard::{Switchboard, Witnesses};
 use sayback_server::webhook::{Delivered, deliver};
 use sayback_server::{Access, Api, Gauge};
 use tokio::net::TcpListener;
@@ -22,6 +24,7 @@ use crate::engines::Waits;
 use crate::exit::Stop;
 use config::Config;
 use desks::AgentDesks;
+use noted::Noted;
 use recordings::Recordings;
 use stores::Stores;
 use telephones::Telephones;
@@ -36,7 +39,16 @@ pub(crate) struct Args {
     check: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
+impl Args {
+    /// The server's file.
+    #[cfg(feature = "telemetry")]
+    pub(crate) fn file(&self) -> &std::path::Path {
+        &self.config
+    }
+}
+
+/// Runs the server; `beside` runs for as long as it does.
+pub(crate) fn run(args: &Args, beside: Option<BoxFuture<'static, ()>>) -> Result<u8, Stop> {
     let config = config::load(&args.config)?;
     let access = Access::new(config.tokens.clone(), config.listen)
         .map_err(|error| Stop::unusable(format!("{}: {error}", args.config.display())))?;
@@ -46,6 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         return Ok(0);
     }
     let waits = Waits::new()?;
+    beside.map(|beside| waits.runtime().spawn(beside));
     waits.runtime().block_on(serve(config, access, desks))
 }
 
@@ -72,8 +85,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     };
     let stores = Stores::open(&config.store, config.ledger).await?;
     let access = Arc::new(access);
-    let kept = Recordings::new(config.record.clone(), stores.journal.clone());
-    let board = Switchboard::new(Arc::clone(&desks) as _, Some(Arc::new(kept) as _), config.limits);
+    let board = Switchboard::new(Arc::clone(&desks) as _, Some(witnesses(&config, &stores)), config.limits);
     let telephones = match config.sip.clone() {
         Some(options) => Some(Telephones::start(options, board.clone()).await?),
         None => None,
@@ -84,7 +96,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         dialer: telephones.clone().map(|telephones| Arc::new(telephones) as _),
         browsers: browsers(&config, &board),
         recordings: config.record.as_ref().map(recordings::kept),
-        gauges: start_webhooks(&config, &board),
+        gauges: gauges(&config, &board),
         approvals: stores.approvals,
     };
     let routes = sayback_server::router(api)
@@ -121,6 +133,8 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     let _ = tell.send(());
     // Whoever still reads events of a call that is over is not waited for.
     let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
+    #[cfg(feature = "telemetry")]
+    crate::telemetry::flushed().await;
     Ok(0)
 }
 
@@ -166,6 +180,31 @@ async fn stopped() {
             let _ = interrupted.await;
         }
     }
+}
+
+/// Whose runs of our own are noted: no token has this name.
+const OWN: &str = "sayback's own calls";
+
+/// Who hears of each call.
+fn witnesses(config: &Config, stores: &Stores) -> Arc<dyn Witnesses> {
+    let recordings = Recordings::new(config.record.clone(), stores.journal.clone());
+    let recordings = Some(Arc::new(recordings) as _);
+    let (ledger, unnoted) = (stores.ledger.of_app(OWN), config.ledger.unnoted);
+    Arc::new(Noted { ledger, unnoted, recordings, executor: tokio::runtime::Handle::current() })
+}
+
+/// What is to be seen at `/metrics` of the parts beside the calls.
+fn gauges(config: &Config, board: &Switchboard) -> Vec<Gauge> {
+    #[cfg_attr(not(feature = "telemetry"), expect(unused_mut, reason = "only spans add to them"))]
+    let mut gauges = start_webhooks(config, board);
+    #[cfg(feature = "telemetry")]
+    gauges.push(Gauge {
+        name: "sayback_spans_lost_total",
+        help: "spans that never reached the collector",
+        kind: "counter",
+        value: Arc::new(|| crate::telemetry::lost() as f64),
+    });
+    gauges
 }
 
 /// Starts the webhooks, and gives what is to be seen of them.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::clock::unix_millis;
-use sayback_runtime::ledger::{Ledger, LedgerOptions, LedgerStore, Moment, Switch};
+use sayback_runtime::ledger::{Ledger, LedgerOptions, LedgerStore, Moment, Switch, Unnoted};
 use sayback_store::{Postgres, PostgresError, Store};
 use serde::Deserialize;
 
@@ -33,6 +33,8 @@ pub(crate) struct StoreSettings {
 pub(crate) struct LedgerSettings {
     /// Whether hashes are keyed, because a plain one of small arguments could be guessed back.
     pub(crate) private: bool,
+    /// What happens to a run of our own that cannot be noted.
+    pub(crate) unnoted: Unnoted,
 }
 
 /// Where things are kept.

@@ -1,0 +1,163 @@
+//! The runs of our own gate, noted in the ledger: each run of a tool with a question leaves an entry that is used up.
+//!
+//! The gate of a call decides before, and stands on its own. The ledger is behind it and can only add a block: where the
+//! very same run was noted before, by another server, nothing runs (LED-36, LED-37).
+
+use std::sync::Arc;
+
+use sayback_core::ToolOutcome;
+use serde::Deserialize;
+use tokio::runtime::Handle;
+
+use super::{Ledger, Moment, OwnRun};
+use crate::clock::unix_millis;
+use crate::journal::{Begun, ConfirmedRun, Journal, JournalError, Snapshot};
+
+/// What happens to a run that the ledger cannot note because its store does not answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unnoted {
+    /// It is made: the gate has decided, and it is logged that it was not noted.
+    #[default]
+    Run,
+    /// It is not made, and the model is told.
+    Block,
+}
+
+/// A journal that notes each confirmed run in a ledger before another journal, if there is one, writes it.
+#[derive(Debug)]
+pub struct NotedRuns {
+    /// The ledger.
+    pub ledger: Ledger,
+    /// The call whose runs these are.
+    pub call: String,
+    /// What happens to a run that cannot be noted.
+    pub unnoted: Unnoted,
+    /// The journal behind it.
+    pub journal: Option<Arc<dyn Journal>>,
+    /// What waits for the ledger's store; a journal is written where that holds nobody up.
+    pub executor: Handle,
+}
+
+impl NotedRuns {
+    fn note(&self, run: &ConfirmedRun) -> Result<Begun, JournalError> {
+        let id = format!("run:{}/{}/{}", self.call, run.hold.0, run.attempt);
+        let own = OwnRun { tool: &run.tool.name, input_hash: &run.input_hash, id: &id };
+        match self.executor.block_on(self.ledger.note_run(&own, Moment(unix_millis()))) {
+            Ok(true) => Ok(Begun::Fresh),
+            Ok(false) => Ok(Begun::Already),
+            Err(error) => match self.unnoted {
+                Unnoted::Run => {
+                    tracing::error!("the run of {} is not in the ledger: {error}", run.tool.name);
+                    Ok(Begun::Fresh)
+                }
+                Unnoted::Block => Err(JournalError::Failed(error.to_string())),
+            },
+        }
+    }
+}
+
+impl Journal for NotedRuns {
+    fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
+        match (self.note(run)?, &self.journal) {
+            (Begun::Already, _) => Ok(Begun::Already),
+            (Begun::Fresh, Some(journal)) => journal.begin(run, now),
+            (Begun::Fresh, None) => Ok(Begun::Fresh),
+        }
+    }
+
+    fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.finish(run, outcome))
+    }
+
+    fn keep(&self, now: &Snapshot) -> Result<(), JournalError> {
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.keep(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sayback_core::{HoldId, Reopened, ToolRef};
+
+    use super::super::store::{Bounds, Claim, Lease, LedgerFault, LedgerStore, Owner, Settled, Want, Wanted};
+    use super::super::{Entry, EntryId, InMemory, LedgerOptions, Switch, Yes};
+    use super::*;
+    use crate::journal::exactly_once;
+
+    /// A store whose database is away.
+    #[derive(Debug)]
+    struct Away;
+
+    fn away<T>() -> Result<T, LedgerFault> {
+        Err(LedgerFault::Unreachable("nobody answers".to_owned()))
+    }
+
+    #[async_trait::async_trait]
+    impl LedgerStore for Away {
+        async fn put(&self, _: &Owner, _: &Yes, _: &Bounds) -> Result<EntryId, LedgerFault> {
+            away()
+        }
+        async fn offers(&self, _: &Owner, _: &Wanted<'_>) -> Result<Vec<Entry>, LedgerFault> {
+            away()
+        }
+        async fn claim(&self, _: &str, _: &Claim, _: Want, _: Moment) -> Result<Option<Lease>, LedgerFault> {
+            away()
+        }
+        async fn settle(&self, _: &str, _: &Claim, _: Lease, _: Settled) -> Result<bool, LedgerFault> {
+            away()
+        }
+        async fn forget(&self, _: Moment) -> Result<u64, LedgerFault> {
+            away()
+        }
+    }
+
+    fn run() -> ConfirmedRun {
+        ConfirmedRun {
+            hold: HoldId(1),
+            attempt: 1,
+            idempotency_key: "c/h_01".to_owned(),
+            call: "call".to_owned(),
+            tool: ToolRef {
+                skill: "s".to_owned(),
+                name: "pay".to_owned(),
+                definition: "sha256:1".to_owned(),
+            },
+            input_hash: "sha256:2".to_owned(),
+            confirmed_by: "yes".to_owned(),
+        }
+    }
+
+    fn noted(ledger: &Ledger, unnoted: Unnoted) -> Arc<dyn Journal> {
+        let (ledger, call) = (ledger.clone(), "c".to_owned());
+        Arc::new(NotedRuns { ledger, call, unnoted, journal: None, executor: Handle::current() })
+    }
+
+    async fn make(journal: Arc<dyn Journal>) -> ToolOutcome {
+        let now = Snapshot { order: 1, conversation: Reopened::default() };
+        exactly_once(journal, run(), now, async { ToolOutcome::Done { message: "paid".to_owned() } }).await
+    }
+
+    fn ran(outcome: &ToolOutcome) -> bool {
+        matches!(outcome, ToolOutcome::Done { .. })
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn led_37_a_run_is_noted_before_it_is_made_and_made_once_across_servers() {
+        let store: Arc<dyn LedgerStore> = Arc::new(InMemory::default());
+        let server = || Ledger::on(Arc::clone(&store), LedgerOptions::default()).unwrap();
+        assert!(ran(&make(noted(&server(), Unnoted::Run)).await));
+        let again = make(noted(&server(), Unnoted::Run)).await;
+        assert!(matches!(again, ToolOutcome::NotRun { .. }), "{again:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn led_36_a_ledger_that_is_off_or_away_opens_nothing_and_can_only_add_a_block() {
+        let off = LedgerOptions { switch: Switch::Off, ..LedgerOptions::default() };
+        let off = Ledger::in_memory(off).unwrap();
+        assert!(ran(&make(noted(&off, Unnoted::Block)).await), "the gate has decided");
+        let away = Ledger::on(Arc::new(Away), LedgerOptions::default()).unwrap();
+        assert!(ran(&make(noted(&away, Unnoted::Run)).await));
+        let blocked = make(noted(&away, Unnoted::Block)).await;
+        assert!(matches!(blocked, ToolOutcome::NotRun { .. }), "{blocked:?}");
+    }
+}
