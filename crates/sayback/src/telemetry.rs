@@ -53,7 +53,7 @@ pub(crate) struct Sending {
 /// The layer of a log that makes spans, and what sends them.
 pub(crate) fn layer<S>(otlp: &str) -> Result<(impl Layer<S> + Send + Sync, Sending), Stop>
 where
-    S: Subscriber + for<'a> LookupSpan<'a>,
+    S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
 {
     let (tracer, sending) = tracer(otlp)?;
     let ours = Targets::new().with_target("sayback", LevelFilter::INFO);
