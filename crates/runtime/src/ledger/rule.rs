@@ -194,9 +194,11 @@ pub(super) fn judge(rule: &Rule, called: &Called, entries: &[&Yes], now: Moment)
     let mut verdict = Verdict { accepted: Vec::new(), otherwise: Reason::NoConfirmation };
     let mut misses = BTreeSet::new();
     for (at, yes) in entries.iter().enumerate() {
-        match fit(rule, called, yes, now) {
-            Reason::Confirmed => verdict.accepted.push(at),
-            miss => drop(misses.insert(miss)),
+        let reason = fit(rule, called, yes, now);
+        if reason == Reason::Confirmed {
+            verdict.accepted.push(at);
+        } else {
+            misses.insert(reason);
         }
     }
     // What cannot be compared blocks nothing, so it goes before whatever would.
@@ -211,10 +213,8 @@ fn fit(rule: &Rule, called: &Called, yes: &Yes, now: Moment) -> Reason {
     }
     // What is older than anything is kept would be gone, wherever it was kept (LED-11).
     let fresh = now.since(yes.at) <= Duration::from_millis(rule.within_ms).min(KEPT);
-    match compare(rule, called, yes.digest.as_ref()) {
-        Reason::Confirmed | Reason::CouldNotCompare if !fresh => Reason::Expired,
-        reason => reason,
-    }
+    let compared = compare(rule, called, yes.digest.as_ref());
+    if compared.blocks() || fresh { compared } else { Reason::Expired }
 }
 
 fn compare(rule: &Rule, called: &Called, confirmed: Option<&Digest>) -> Reason {

@@ -15,17 +15,16 @@ use super::PostgresError;
 
 /// Whether TLS is asked for. To another machine it must be said, whichever way.
 pub(super) fn needed(config: &Config, shown: &str) -> Result<bool, PostgresError> {
-    match config.get_ssl_mode() {
-        SslMode::Require => Ok(true),
-        SslMode::Disable => Ok(false),
-        // "Prefer" would go on in the clear when somebody on the way says that there is no TLS.
-        _ if config.get_hosts().iter().all(is_here)
-            && config.get_hostaddrs().iter().all(IpAddr::is_loopback) =>
-        {
-            Ok(false)
-        }
-        _ => Err(PostgresError::InTheClear { database: shown.to_owned() }),
+    let (mode, addresses) = (config.get_ssl_mode(), config.get_hostaddrs());
+    if mode == SslMode::Require {
+        return Ok(true);
     }
+    let here = config.get_hosts().iter().all(is_here) && addresses.iter().all(IpAddr::is_loopback);
+    // "Prefer" would go on in the clear when somebody on the way says that there is no TLS.
+    if mode == SslMode::Disable || here {
+        return Ok(false);
+    }
+    Err(PostgresError::InTheClear { database: shown.to_owned() })
 }
 
 fn is_here(host: &Host) -> bool {
