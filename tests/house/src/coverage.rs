@@ -14,14 +14,50 @@ pub struct Row {
     pub text: String,
 }
 
-/// The rows, as `tests/house/rows.txt` lists them.
-pub fn rows() -> Vec<Row> {
-    let text = read(&root().join("tests/house/rows.txt"));
-    let lines = text.lines().filter(|line| line.starts_with("VC-"));
-    lines
-        .filter_map(|line| line.split_once(' '))
-        .map(|(id, text)| Row { id: id.to_owned(), text: text.to_owned() })
-        .collect()
+/// A set of rules: its rows, and the page that says which tests carry their ids.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// `VC`.
+    pub prefix: &'static str,
+    /// How many rows it has: a row that is lost is noticed.
+    pub rows: usize,
+    /// The file with the rows, below tests/house.
+    pub source: &'static str,
+    /// The page, below docs.
+    pub page: &'static str,
+    /// What it is about: `Each … , and the tests`.
+    pub about: &'static str,
+}
+
+/// All of them. One more is one line.
+pub const TABLES: &[Table] = &[
+    Table {
+        prefix: "VC",
+        rows: 85,
+        source: "rows.txt",
+        page: "conformance.md",
+        about: "rule of the confirmation gate",
+    },
+    Table {
+        prefix: "LED",
+        rows: 37,
+        source: "rows-ledger.txt",
+        page: "conformance-ledger.md",
+        about: "rule of the confirmation ledger",
+    },
+];
+
+impl Table {
+    /// The rows, as the file lists them.
+    pub fn rows(&self) -> Vec<Row> {
+        let text = read(&root().join("tests/house").join(self.source));
+        let prefix = format!("{}-", self.prefix);
+        let lines = text.lines().filter(|line| line.starts_with(&prefix));
+        lines
+            .filter_map(|line| line.split_once(' '))
+            .map(|(id, text)| Row { id: id.to_owned(), text: text.to_owned() })
+            .collect()
+    }
 }
 
 /// For each id, the tests that carry it: by file, their names. A scenario's test is the file itself.
@@ -66,29 +102,36 @@ fn test_function(lines: &[&str], mark: usize) -> Option<(String, String)> {
     Some((name.to_owned(), lines[mark - above..=end].join("\n")))
 }
 
-/// `VC-29` and `vc_29`, wherever they stand as a word's beginning.
+/// `VC-29` and `vc_29`, wherever they stand as a word's beginning, for each table's prefix.
 pub fn ids_in(text: &str) -> BTreeSet<String> {
     let upper = text.to_ascii_uppercase();
-    let starts = upper.match_indices("VC-").chain(upper.match_indices("VC_"));
+    TABLES.iter().flat_map(|table| ids_of(table.prefix, &upper)).collect()
+}
+
+fn ids_of(prefix: &str, upper: &str) -> Vec<String> {
+    let marks = [format!("{prefix}-"), format!("{prefix}_")];
+    let starts = marks.iter().flat_map(|mark| upper.match_indices(mark.as_str()));
     starts
         .filter(|(at, _)| !upper[..*at].ends_with(|c: char| c.is_ascii_alphanumeric()))
-        .filter_map(|(at, _)| {
-            let digits: String = upper[at + 3..].chars().take_while(char::is_ascii_digit).collect();
-            (digits.len() == 2).then(|| format!("VC-{digits}"))
+        .filter_map(|(at, mark)| {
+            let digits: String = upper[at + mark.len()..].chars().take_while(char::is_ascii_digit).collect();
+            (digits.len() == 2).then(|| format!("{prefix}-{digits}"))
         })
         .collect()
 }
 
-/// `docs/conformance.md`.
-pub fn page() -> String {
-    let (rows, tests) = (rows(), tests_by_id());
+/// A table's page.
+pub fn page(table: &Table) -> String {
+    let (rows, tests) = (table.rows(), tests_by_id());
     let covered = rows.iter().filter(|row| tests.contains_key(&row.id)).count();
     let mut page = format!(
-        "# Rules and their tests\n\nEach rule of the confirmation gate, and the tests that carry its id: {covered} of {} \
+        "# Rules and their tests\n\nEach {}, and the tests that carry its id: {covered} of {} \
          rules. Scenarios are in [tests/calls](../tests/calls); `sayback replay tests/calls` runs them. This page is made by \
-         `UPDATE=1 cargo test -p sayback-house --test conformance` from `tests/house/rows.txt` and the sources; do not \
+         `UPDATE=1 cargo test -p sayback-house --test conformance` from `tests/house/{}` and the sources; do not \
          edit it.\n\n| rule | what it asks for | tests |\n|---|---|---|\n",
-        rows.len()
+        table.about,
+        rows.len(),
+        table.source
     );
     for row in &rows {
         let files = tests.get(&row.id).cloned().unwrap_or_default();

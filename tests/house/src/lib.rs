@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub use arrows::{Arrow, Kind, actual_arrows, written_arrows};
-pub use coverage::{Row, ids_in, page, rows, test_functions, tests_by_id};
+pub use coverage::{Row, TABLES, Table, ids_in, page, test_functions, tests_by_id};
 pub use source::{Function, code_only, functions, without_tests};
 
 /// The repository's root folder.

@@ -1,34 +1,46 @@
-//! Every rule of the gate has a test, and `docs/conformance.md` says which.
+//! Every rule has a test that carries its id, and pages in docs say which.
 
-use sayback_house::{ids_in, page, read, root, rows, test_functions, tests_by_id};
+use sayback_house::{TABLES, ids_in, page, read, root, test_functions, tests_by_id};
 
 #[test]
 fn every_rule_has_a_test_that_carries_its_id() {
-    let (rows, tests) = (rows(), tests_by_id());
-    assert_eq!(rows.len(), 85, "tests/house/rows.txt has lost a row");
-    for (at, row) in rows.iter().enumerate() {
-        assert_eq!(row.id, format!("VC-{:02}", at + 1), "the rows are in order");
+    let tests = tests_by_id();
+    for table in TABLES {
+        let rows = table.rows();
+        assert_eq!(rows.len(), table.rows, "tests/house/{} has lost a row", table.source);
+        for (at, row) in rows.iter().enumerate() {
+            assert_eq!(row.id, format!("{}-{:02}", table.prefix, at + 1), "the rows are in order");
+        }
+        let bare: Vec<&str> =
+            rows.iter().filter(|row| !tests.contains_key(&row.id)).map(|row| row.id.as_str()).collect();
+        assert!(bare.is_empty(), "no test carries the id of {bare:?}");
+        let own = tests.keys().filter(|id| id.starts_with(&format!("{}-", table.prefix)));
+        let unknown: Vec<&String> = own.filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
+        assert!(
+            unknown.is_empty(),
+            "no such rule: {unknown:?} in {:?}",
+            unknown.first().map(|id| &tests[*id])
+        );
     }
-    let bare: Vec<&str> =
-        rows.iter().filter(|row| !tests.contains_key(&row.id)).map(|row| row.id.as_str()).collect();
-    assert!(bare.is_empty(), "no test carries the id of {bare:?}");
-    let unknown: Vec<&String> = tests.keys().filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
-    assert!(unknown.is_empty(), "no such rule: {unknown:?} in {:?}", unknown.first().map(|id| &tests[*id]));
 }
 
 #[test]
-fn the_page_is_that_of_the_sources() {
-    let path = root().join("docs/conformance.md");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, page()).expect("the page can be written");
+fn the_pages_are_those_of_the_sources() {
+    for table in TABLES {
+        let path = root().join("docs").join(table.page);
+        let now = page(table);
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &now).expect("the page can be written");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        let stale = format!(
+            "docs/{} is stale; make it with: UPDATE=1 cargo test -p sayback-house --test conformance",
+            table.page
+        );
+        let differs = now.lines().zip(written.lines()).find(|(now, then)| now != then);
+        assert!(now == written, "{stale}\n  first difference: {differs:?}");
+        assert!(read(&path).lines().count() > table.rows);
     }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    let stale =
-        "docs/conformance.md is stale; make it with: UPDATE=1 cargo test -p sayback-house --test conformance";
-    let now = page();
-    let differs = now.lines().zip(written.lines()).find(|(now, then)| now != then);
-    assert!(now == written, "{stale}\n  first difference: {differs:?}");
-    assert!(read(&path).lines().count() > 85);
 }
 
 #[test]
