@@ -1,8 +1,12 @@
 // The page: which part of it is shown, and the token.
 
 import { Problem, get, token, wants } from "./api.js";
+import { approvalsPage, showCount } from "./approvals.js";
 import { callPage, callsPage, ownCall } from "./calls.js";
+import { chatPage } from "./chat.js";
 import { h, put, say, tell } from "./dom.js";
+import { healthPage } from "./health.js";
+import { recordingPage, recordingsPage } from "./recordings.js";
 
 const main = document.getElementById("main");
 const who = document.getElementById("who");
@@ -14,6 +18,11 @@ const why = document.getElementById("why");
 const PAGES = [
   [/^\/?$/, "read", callsPage],
   [/^\/calls\/([^/]+)$/, "read", callPage],
+  [/^\/chat$/, "app", chatPage],
+  [/^\/recordings$/, "read", recordingsPage],
+  [/^\/recordings\/([^/]+)$/, "read", recordingPage],
+  [/^\/approvals$/, "approve", approvalsPage],
+  [/^\/health$/, "read", healthPage],
 ];
 
 let shown = null;
@@ -37,6 +46,7 @@ async function show() {
   try {
     const roles = await access(signal);
     if (signal.aborted) return;
+    if (roles.includes("approve")) showCount(signal);
     if (!roles.includes(role)) {
       put(main, h("h1", {}, "Not with this token"), h("p", { class: "empty" }, `This part needs a token with the role “${role}”.`));
       return;

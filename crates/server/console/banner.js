@@ -25,7 +25,7 @@ function ofQuestion(asked) {
 }
 
 /** Tone, sentence and explanation of where a call stands. */
-export function waiting(story, { live = true } = {}) {
+export function waiting(story, { live = true, text = false } = {}) {
   if (story.ended) return ["done", "The call is over", ENDED[story.ended.reason] ?? words(story.ended.reason)];
   if (!live) return ["done", "The recording ends here", ""];
   const approval = story.approvals.find((one) => one.answered === null);
@@ -40,8 +40,8 @@ export function waiting(story, { live = true } = {}) {
   }
   if (story.speaking) return ["agent", "The agent is speaking", quoted(story.speaking.text)];
   if (story.turn) return ["agent", "The agent is thinking", `The caller said ${quoted(story.turn.text)}`];
-  if (!story.started) return ["plain", "The call is being set up", ""];
-  return ["plain", "Waiting for the caller to speak", ""];
+  if (!story.started) return ["plain", text ? "One moment" : "The call is being set up", ""];
+  return ["plain", text ? "Waiting for your message" : "Waiting for the caller to speak", ""];
 }
 
 const MARKS = { ask: "?", good: "✓", bad: "✗", agent: "…", done: "■", plain: "·" };

@@ -18,13 +18,14 @@ const STAGES = [
   ["tool", "Tools", "from start to result"],
 ];
 
-/** The time that each stage took. */
-export function stages() {
+/** The time that each stage took; of a conversation in text, those that it has. */
+export function stages({ sound = true } = {}) {
+  const shown = STAGES.filter(([key]) => sound || ["model", "check", "tool"].includes(key));
   const body = h("dl", { class: "stages" });
   return {
     root: h("section", { class: "card", "aria-label": "Time per stage" }, h("h2", {}, "Time per stage ", h("small", {}, "median · last")), body),
     show(story) {
-      put(body, STAGES.map(([key, name, meaning]) => {
+      put(body, shown.map(([key, name, meaning]) => {
         const found = figures(story.stages[key]);
         const value = found ? [h("b", {}, length(found.median)), ` · ${length(found.last)}`] : "–";
         return h("div", { class: key === "response" ? "main" : "" }, h("dt", { title: meaning }, name), h("dd", {}, value));
@@ -112,7 +113,7 @@ function controls(id, roles) {
       tell(error.message, "bad");
     }
   };
-  const text = h("input", { name: "text", autocomplete: "off", maxlength: 2000, "aria-label": "What the agent says" });
+  const text = h("input", { name: "text", autocomplete: "off", maxlength: 2000, "aria-label": "What the agent says", placeholder: "Let the agent say something" });
   const form = h("form", { class: "line say", on: { submit: (event) => {
     event.preventDefault();
     if (!text.value.trim()) return;

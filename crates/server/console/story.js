@@ -166,7 +166,6 @@ const TAKE = {
       Object.assign(asked, { closed: true, ran: { t, by: one.by, call: line.call_id } });
       one.question = asked.id;
     }
-    story.turn = null;
   },
   "tool.finished"(story, line, t) {
     const one = tool(story, line);
@@ -176,7 +175,6 @@ const TAKE = {
   },
   "question.held"(story, line, t) {
     story.questions.push({ id: line.question, tool: line.tool, text: line.text, held: t, askings: [], heard: null, answers: [], closed: false, ran: null, dropped: null });
-    story.turn = null;
     story.dropped = null;
   },
   "question.started"(story, line, t) {
@@ -247,10 +245,10 @@ const TAKE = {
     story.dropped = null;
   },
   "confirmation.requested"(story, line, t) {
-    story.approvals.push({ t, tool: line.tool, id: line.id ?? line.confirmation ?? null, answered: null });
+    story.approvals.push({ t, tool: line.tool, id: line.id, answered: null });
   },
   "confirmation.answered"(story, line, t) {
-    const open = story.approvals.find((one) => one.answered === null);
+    const open = story.approvals.find((one) => one.id === line.id && one.answered === null);
     if (open) open.answered = { t, ...line };
   },
 };

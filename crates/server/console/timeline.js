@@ -10,7 +10,7 @@ const THIN = 18;
 const HEIGHT = 292;
 const STEPS = [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_200_000];
 const SPANS = [["10 s", 10_000], ["30 s", 30_000], ["1 min", 60_000], ["5 min", 300_000], ["whole call", Infinity]];
-const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+const FONT = "600 12px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
 const pen = document.createElement("canvas").getContext("2d");
 pen.font = FONT;
@@ -39,7 +39,7 @@ export class Timeline {
     this.story = null;
     this.now = 0;
     this.from = 0;
-    this.span = live ? 30_000 : Infinity;
+    this.span = !live ? Infinity : innerWidth < 640 ? 10_000 : 30_000;
     this.following = live;
     this.head = null;
     this.peaks = null;
@@ -126,7 +126,7 @@ export class Timeline {
     const view = { from: this.from, to: this.from + shown, wide, x: (ms) => ((ms - this.from) / shown) * wide };
     this.drawing.setAttribute("viewBox", `0 0 ${wide} ${HEIGHT}`);
     this.drawing.setAttribute("aria-label", this.#told(view));
-    put(this.drawing, hatch(), axis(view), this.#waves(view), callers(this.story, view), agents(this.story, view, this.now),
+    put(this.drawing, hatch(), axis(view), callers(this.story, view), agents(this.story, view, this.now), this.#waves(view),
       questions(this.story, view, this.now), tools(this.story, view, this.now), this.#heads(view));
   }
 
@@ -210,10 +210,16 @@ function callers(story, view) {
   return [...bars, ...texts(view, labels, ROWS.caller + BAR + 15)];
 }
 
+/** Where an utterance ends of which nobody has said that it was heard. */
+function until(story, one, now) {
+  const next = story.agent.find((other) => other.started !== null && other.started > one.started);
+  return Math.min(next?.started ?? now, story.ended?.t ?? now);
+}
+
 function agents(story, view, now) {
   const shown = story.agent.filter((one) => one.started !== null && within(view, one.started, one.heard?.latest ?? now));
   const bars = shown.flatMap((one) => {
-    const end = one.heard ? one.heard.earliest ?? one.heard.latest : now;
+    const end = one.heard ? one.heard.earliest ?? one.heard.latest : until(story, one, now);
     const kind = one.question ? "question" : "agent";
     return [
       bar(view, { from: one.started, to: end, y: ROWS.agent, kind: `${kind} ${one.heard ? "" : "going"}`, title: one.text }),
@@ -231,7 +237,7 @@ function agents(story, view, now) {
 }
 
 function questions(story, view, now) {
-  return story.questions.flatMap((one) => {
+  return story.questions.flatMap((one, at) => {
     const close = one.ran ?? one.dropped;
     const end = close?.t ?? now;
     if (!within(view, one.held, end)) return [];
@@ -244,7 +250,7 @@ function questions(story, view, now) {
       parts.push(bar(view, { from: asking.from, to: until, y, tall: THIN, kind: "phase asking", title: one.text }));
       if (asking.heard) parts.push(bar(view, { from: asking.heard.latest, to: next, y, tall: THIN, kind: "phase open", title: "open for an answer" }), horizon(view, asking.heard.latest));
     });
-    return [...parts, ...one.answers.flatMap((answer) => measure(view, one, answer)), ...closing(view, one, close)];
+    return [...parts, ...one.answers.flatMap((answer) => measure(view, one, answer)), ...closing(view, one, close, story.questions.slice(at + 1).find((next) => next.ran ?? next.dropped))];
   });
 }
 
@@ -264,11 +270,11 @@ function measure(view, asked, answer) {
     bar(view, { from: answer.onset, to: answer.t, y: ROWS.question + 4, tall: THIN - 8, kind: `phase ${answer.verdict}`, title: `“${answer.words}”: ${answer.verdict}` })];
 }
 
-function closing(view, one, close) {
+function closing(view, one, close, next) {
   if (!close) return [];
   const x = view.x(close.t);
   const mark = (kind, letter) => s("g", { class: `end ${kind}` }, s("circle", { cx: x, cy: ROWS.question + THIN / 2, r: 10 }), s("text", { x, y: ROWS.question + THIN / 2 + 5 }, letter));
-  const text = (kind, said) => s("text", { class: kind, x: Math.max(2, x - 4), y: ROWS.question + THIN + 18 }, fit(said, Math.max(40, view.wide - x)), s("title", {}, said));
+  const text = (kind, said) => s("text", { class: kind, x: Math.max(2, x - 4), y: ROWS.question + THIN + 18 }, fit(said, Math.max(14, (next ? view.x((next.ran ?? next.dropped).t) - 10 : view.wide) - x)), s("title", {}, said));
   if (one.ran) return [mark("ran", "✓"), text("good-text label", `ran on “${one.ran.by}”`)];
   return [mark("stopped", "✗"), text("bad-text label", `nothing ran: ${reason(one.dropped.reason)}`)];
 }

@@ -50,6 +50,10 @@ const FILES: &[File] = &[
     file!("timeline.js", SCRIPT),
     file!("log.js", SCRIPT),
     file!("calls.js", SCRIPT),
+    file!("chat.js", SCRIPT),
+    file!("recordings.js", SCRIPT),
+    file!("approvals.js", SCRIPT),
+    file!("health.js", SCRIPT),
 ];
 
 /// A validator for each file: a browser asks again each time, and gets the file only if the program is another one.

@@ -17,7 +17,7 @@ use sayback_runtime::clock::Clock;
 use sayback_runtime::line::Line;
 use sayback_runtime::llm::{Llm, LlmError, LlmEvent, LlmRequest, LlmStream};
 use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
-use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, NotNow, Started, Switchboard};
+use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, ListedAgent, NotNow, Started, Switchboard};
 use sayback_runtime::tts::{Synthesize, TtsError};
 use sayback_server::access::hash;
 use sayback_server::webhook::{Delivered, Webhook, deliver, signature};
@@ -25,6 +25,8 @@ use sayback_server::{Access, Api, Role, Token, router, serve};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+#[path = "http/browser.rs"]
+mod browser;
 #[path = "http/console.rs"]
 mod console;
 
@@ -104,6 +106,10 @@ struct OneDesk(Arc<Desk>);
 impl Desks for OneDesk {
     async fn find(&self, _asked: &Asked) -> Result<Arc<Desk>, NotNow> {
         Ok(Arc::clone(&self.0))
+    }
+
+    fn listed(&self) -> Vec<ListedAgent> {
+        vec![ListedAgent { called: "*".to_owned(), agent: self.0.agent.name.clone() }]
     }
 }
 

@@ -125,6 +125,11 @@ impl Handler for Book {
 }
 
 fn booking() -> Switchboard {
+    board_of(booking_desk())
+}
+
+/// Asks before it books.
+pub(super) fn booking_desk() -> Desk {
     let mut desk = desk();
     let mut agent = Agent::clone(&desk.agent);
     let info = ToolInfo {
@@ -140,7 +145,7 @@ fn booking() -> Switchboard {
         vec![Skill { name: "s".to_owned(), instructions: String::new(), tools: vec![Tool::Confirmed(tool)] }];
     desk.agent = Arc::new(agent);
     desk.llm = Arc::new(|| Arc::new(Books::default()));
-    board_of(desk)
+    desk
 }
 
 impl Server {
@@ -242,7 +247,7 @@ async fn what_is_no_message_and_no_conversation_is_refused() {
 
 /// Tells that it was asked.
 #[derive(Debug)]
-struct Told;
+pub(super) struct Told;
 
 impl Retell for Told {
     fn scenario(&self, folder: &Path) -> Result<String, String> {
