@@ -28,8 +28,8 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use sayback_core::{AskTerms, EvidenceClass};
 use sayback_runtime::agent::{
-    AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, PlainTool, RunContext, Tool, ToolInfo,
-    ToolOutput,
+    ApprovalRule, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, PlainTool, RunContext, Tool,
+    ToolInfo, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -187,6 +187,7 @@ pub struct ToolBuilder<T = Value> {
     terms: AskTerms,
     limit: Duration,
     revision: String,
+    approval: Option<Arc<dyn ApprovalRule>>,
     input: PhantomData<fn(T)>,
 }
 
@@ -202,6 +203,7 @@ impl ToolBuilder<Value> {
             terms: AskTerms::default(),
             limit: Duration::from_secs(30),
             revision: String::new(),
+            approval: None,
             input: PhantomData,
         }
     }
@@ -236,6 +238,7 @@ impl ToolBuilder<Value> {
             terms: self.terms,
             limit: self.limit,
             revision: self.revision,
+            approval: self.approval,
             input: PhantomData,
         }
     }
@@ -296,6 +299,12 @@ impl<T: DeserializeOwned + Send + 'static> ToolBuilder<T> {
         self
     }
 
+    /// An operator must approve each call first, or those that the rule says. What the rule sees is the validated input.
+    pub fn approval(mut self, rule: Arc<dyn ApprovalRule>) -> Self {
+        self.approval = Some(rule);
+        self
+    }
+
     /// What is done cannot be undone: a longer quiet before the run.
     pub fn irreversible(mut self) -> Self {
         self.terms.irreversible = true;
@@ -343,6 +352,7 @@ impl<T: DeserializeOwned + Send + 'static> ToolBuilder<T> {
             when: None,
             run: &written,
             terms: self.terms,
+            approval: if self.approval.is_some() { json!("rust") } else { Value::Null },
         };
         let definition = definition.hash().map_err(|error| broken(error.to_string()))?;
         let info = ToolInfo {
@@ -353,9 +363,13 @@ impl<T: DeserializeOwned + Send + 'static> ToolBuilder<T> {
             definition,
             name,
         };
-        Ok(match self.confirm {
+        let tool = match self.confirm {
             None => Tool::Plain(PlainTool::new(info, run)),
             Some(confirm) => Tool::Confirmed(ConfirmedTool::new(info, confirm, self.terms, run)),
+        };
+        Ok(match self.approval {
+            Some(rule) => tool.approved_by(rule),
+            None => tool,
         })
     }
 }

@@ -25,13 +25,15 @@ pub(crate) struct Definition<'a> {
     pub(crate) when: Option<&'a str>,
     pub(crate) run: &'a Value,
     pub(crate) terms: AskTerms,
+    /// Who must approve and when; `null` if nobody.
+    pub(crate) approval: Value,
 }
 
 impl Definition<'_> {
     /// `sha256:…` over its canonical JSON.
     pub(crate) fn hash(&self) -> Result<String, FreezeError> {
         let evidence = self.terms.evidence.map(evidence_name);
-        let value = json!({
+        let mut value = json!({
             "name": self.name,
             "schema": self.schema,
             "confirm": self.confirm,
@@ -39,6 +41,9 @@ impl Definition<'_> {
             "run": self.run,
             "flags": { "irreversible": self.terms.irreversible, "evidence": evidence },
         });
+        if !self.approval.is_null() {
+            value["approval"] = self.approval.clone();
+        }
         canonical(&value).map(|frozen| frozen.hash)
     }
 }

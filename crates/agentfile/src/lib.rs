@@ -7,6 +7,7 @@
 //! fails closed. A tool that names a question never becomes one without; a condition that cannot be decided asks; a
 //! template that cannot be rendered is an error and not half a question; a setting that nothing implements is refused.
 
+mod approval;
 mod builder;
 mod condition;
 mod definition;

@@ -23,6 +23,7 @@ pub(crate) const EVIDENCE: [(&str, EvidenceClass); 8] = [
 pub(crate) fn policy(turn: Option<Section<'_>>, confirm: Option<Section<'_>>, language: &str) -> Policy {
     let mut policy = Policy::default();
     (policy.turn.silence_text, policy.turn.apology) = phrases(language);
+    policy.confirm.approval_text = please_wait(language).to_owned();
     if let Some(section) = turn {
         read_turn(section, &mut policy.turn);
     }
@@ -79,6 +80,8 @@ fn read_confirm(section: Section<'_>, confirm: &mut ConfirmPolicy) {
     set(&mut confirm.evidence, section.one_of("evidence", &EVIDENCE));
     set(&mut confirm.quiet, section.duration("quiet"));
     set(&mut confirm.quiet_irreversible, section.duration("quiet_irreversible"));
+    set(&mut confirm.approval_wait, section.duration_or_none("approval_wait"));
+    set(&mut confirm.approval_text, section.text("approval_text"));
     section.finish();
 }
 
@@ -101,6 +104,19 @@ fn small(section: &Section<'_>, key: &'static str, least: u8, most: u8) -> Optio
 fn set<T>(field: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *field = value;
+    }
+}
+
+/// What a caller hears while an operator is asked, unless the author says otherwise.
+fn please_wait(language: &str) -> &'static str {
+    match language.split('-').next().unwrap_or_default() {
+        "de" => "Einen Moment bitte, das lasse ich gerade freigeben.",
+        "es" => "Un momento, por favor: lo están autorizando.",
+        "fr" => "Un instant, s'il vous plaît, je le fais valider.",
+        "pt" => "Um momento, por favor, estou a pedir a aprovação.",
+        "ja" => "少々お待ちください。ただいま承認を確認しております。",
+        "hi" => "एक क्षण रुकिए, मैं इसकी मंज़ूरी ले रहा हूँ।",
+        _ => "One moment please, I am having this approved.",
     }
 }
 

@@ -167,9 +167,14 @@ fn faults_of_tools_show_their_place_and_the_mending_step() {
             "run = { http = { url = \"http://x\", headers = { Authorization = \"Bearer k\" } } }".into(),
             "keys stay out of files",
         ),
+        (format!("{REPLY}approval = \"boss\""), "desk.toml:9:"),
         (
-            format!("{REPLY}approval = \"reviewer\""),
-            "desk.toml:9:1: approvals need the server, not available yet; remove `approval`",
+            format!("{REPLY}approval_when = \"true\""),
+            "9:1: `approval_when` has no meaning without `approval`",
+        ),
+        (
+            format!("{REPLY}approval = \"reviewer\"\napproval_when = \"amuont > 3\""),
+            "10:1: `approval_when` reads `amuont`, which the input does not have",
         ),
         (
             format!("{REPLY}keypad = true\nconfirm = \"Go?\""),

@@ -10,6 +10,7 @@ use sayback_runtime::agent::{ConfirmedTool, Handler, PlainTool, Skill, Tool, Too
 use serde_json::json;
 
 use crate::McpServer;
+use crate::approval::{OperatorRule, read_approval};
 use crate::condition::Condition;
 use crate::definition::{Definition, described, name_fault};
 use crate::error::Fault;
@@ -82,6 +83,7 @@ struct Parts {
     question: Option<TemplateQuestion>,
     lines: BTreeMap<String, usize>,
     terms: AskTerms,
+    approval: Option<OperatorRule>,
     run: Option<Run>,
     limit: Duration,
 }
@@ -104,9 +106,10 @@ fn read_tool(section: Section<'_>, around: &mut Surroundings<'_>) -> Option<Tool
     let schema = read_schema(&section, around).map(Arc::new);
     let (question, lines) = read_question(&section, schema.as_deref(), around);
     let terms = read_terms(&section, around);
+    let approval = read_approval(&section, schema.as_deref());
     let run = crate::runs::read(&section, schema.as_deref(), around, limit);
     let line = section.reader().place(section.span_of("name").start).0;
-    let parts = Parts { name, description, schema, question, lines, terms, run, limit };
+    let parts = Parts { name, description, schema, question, lines, terms, approval, run, limit };
     let tool = assemble(&section, parts, line, around);
     section.finish();
     tool
@@ -135,6 +138,10 @@ fn assemble(section: &Section<'_>, parts: Parts, line: usize, around: &mut Surro
         // Its fault is noted; a tool that wanted a question never becomes one without.
         return None;
     }
+    if section.has("approval") && parts.approval.is_none() {
+        // The same for one that wanted an operator.
+        return None;
+    }
     let confirm =
         question.iter().flat_map(|q| &q.by_language).map(|(tag, t)| (tag.as_str(), t.source())).collect();
     let when = section.text("confirm_when");
@@ -145,6 +152,7 @@ fn assemble(section: &Section<'_>, parts: Parts, line: usize, around: &mut Surro
         when: when.as_deref(),
         run: &run.written,
         terms: parts.terms,
+        approval: parts.approval.as_ref().map_or(serde_json::Value::Null, OperatorRule::written),
     };
     let hash = definition
         .hash()
@@ -168,11 +176,15 @@ fn assemble(section: &Section<'_>, parts: Parts, line: usize, around: &mut Surro
         uses,
         offer,
     });
-    Some(match question {
+    let tool = match question {
         None => Tool::Plain(PlainTool::new(info, run.handler)),
         Some(question) => {
             Tool::Confirmed(ConfirmedTool::new(info, Arc::new(question), parts.terms, run.handler))
         }
+    };
+    Some(match parts.approval {
+        Some(rule) => tool.approved_by(Arc::new(rule)),
+        None => tool,
     })
 }
 
@@ -280,7 +292,7 @@ fn read_question(
             }
         }
     }
-    let when = read_condition(section, &fields, open);
+    let when = read_condition(section, "confirm_when", &fields, open);
     if by_language.is_empty() {
         section.fault_value(node, "`confirm` has no usable question", "write `confirm = \"Shall I …?\"`");
         return (None, lines);
@@ -288,23 +300,29 @@ fn read_question(
     (Some(TemplateQuestion { by_language, language: around.language.clone(), when }), lines)
 }
 
-fn read_condition(section: &Section<'_>, fields: &[&str], open: bool) -> Option<Condition> {
-    let source = section.text("confirm_when")?;
+/// A condition over the input: `confirm_when`, `approval_when`.
+pub(crate) fn read_condition(
+    section: &Section<'_>,
+    key: &'static str,
+    fields: &[&str],
+    open: bool,
+) -> Option<Condition> {
+    let source = section.text(key)?;
     match Condition::compile(&source) {
         Err(why) => {
             let hint = "write a boolean expression over the input, like \"amount > 100\"";
-            section.fault_at("confirm_when", format!("`confirm_when` is broken: {why}"), hint);
+            section.fault_at(key, format!("`{key}` is broken: {why}"), hint);
             None
         }
         Ok(condition) => {
             for field in condition.fields() {
                 if !open && !fields.contains(&field) {
-                    let message = format!("`confirm_when` reads `{field}`, which the input does not have");
+                    let message = format!("`{key}` reads `{field}`, which the input does not have");
                     let hint = match nearest(field, fields.iter().copied()) {
                         Some(known) => format!("did you mean `{known}`?"),
                         None => format!("the input has: {}", fields.join(", ")),
                     };
-                    section.fault_at("confirm_when", message, hint);
+                    section.fault_at(key, message, hint);
                 }
             }
             Some(condition)
@@ -316,10 +334,6 @@ fn read_condition(section: &Section<'_>, fields: &[&str], open: bool) -> Option<
 fn read_terms(section: &Section<'_>, around: &Surroundings<'_>) -> AskTerms {
     let irreversible = section.boolean("irreversible").unwrap_or(false);
     let evidence = section.one_of("evidence", &EVIDENCE);
-    if section.node("approval").is_some() {
-        let hint = "remove `approval`; the tool would otherwise run without it";
-        section.fault_at("approval", "approvals need the server, not available yet", hint);
-    }
     let agents = around.policy.confirm.keypad;
     if section.boolean("keypad").is_some_and(|own| own != agents) {
         let message = "a tool cannot have a `keypad` setting that differs from the agent's";

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::confirmation::Confirmation;
 use crate::event::{EvidenceClass, Frozen, ToolCall, ToolRef, Verdict};
 use crate::evidence::EvidenceRecord;
-use crate::ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
+use crate::ids::{ApprovalId, CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
 use crate::time::{Interval, Time};
 
 /// One wish and the moment it was made. Not `Clone`: a confirmed run is handed on once.
@@ -75,6 +75,15 @@ pub enum Command {
     RunPlain(PlainRun),
     /// Run a tool that the caller said yes to.
     RunConfirmed(Confirmation),
+    /// Ask an operator or an app.
+    RequestApproval(ApprovalWish),
+    /// They need not answer any more: a later answer runs nothing.
+    WithdrawApproval {
+        /// Which approval.
+        approval: ApprovalId,
+        /// Why.
+        reason: String,
+    },
     /// Ask whether these words answer this question.
     Check(CheckRequest),
     /// Keep this record.
@@ -129,6 +138,23 @@ pub struct PlainRun {
     pub input: Frozen,
     /// How long it may take.
     pub limit: Duration,
+}
+
+/// What an operator or an app is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ApprovalWish {
+    /// Its id, unique within the conversation.
+    pub approval: ApprovalId,
+    /// The model's call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: ToolRef,
+    /// Its validated input.
+    pub input: Frozen,
+    /// What they are told.
+    pub hint: String,
+    /// What they may fill in, as JSON.
+    pub payload: Option<String>,
 }
 
 /// One short call on the agent's own model.
@@ -273,6 +299,30 @@ pub enum Report {
         veto: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+    },
+    #[serde(rename = "confirmation.requested")]
+    ConfirmationRequested {
+        id: ApprovalId,
+        call_id: CallId,
+        tool: String,
+        input: serde_json::Value,
+        hint: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        payload: Option<serde_json::Value>,
+    },
+    #[serde(rename = "confirmation.answered")]
+    ConfirmationAnswered {
+        id: ApprovalId,
+        call_id: CallId,
+        tool: String,
+        confirmed: bool,
+        outcome: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        payload: Option<serde_json::Value>,
     },
     #[serde(rename = "tool.started")]
     ToolStarted {

@@ -1,11 +1,13 @@
 //! What can happen to a call: the closed set of facts that the core is told.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::approval::{Approval, PendingApproval, SettledApproval};
 use crate::context::Item;
 use crate::ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
 use crate::time::{Interval, LoopDelay, Time};
@@ -110,6 +112,9 @@ pub enum Event {
         /// Its answer, vetoes applied.
         answer: CheckAnswer,
     },
+    /// Approvals that were asked for are settled. Several at once: what was answered in one breath runs before the model
+    /// is asked again.
+    Approvals(Vec<SettledApproval>),
     /// From playout.
     Playout(PlayoutEvent),
     /// The tools that exist from now on. A question whose tool is no longer among them cannot be answered with a
@@ -269,6 +274,13 @@ pub enum Prepared {
         /// What the tool asks for beyond a yes.
         terms: AskTerms,
     },
+    /// Valid, and an operator or an app must approve it first; then it goes on as `then` says (decision 2).
+    Approve {
+        /// What they are told.
+        hint: String,
+        /// What it comes to once they have: `Plain` or `Ask`.
+        then: Box<Prepared>,
+    },
     /// Not to be run; the message goes to the model.
     Refused {
         /// Why.
@@ -278,6 +290,13 @@ pub enum Prepared {
         /// Whether the tool is one with a question: then an open question is closed (VC-12).
         confirms: bool,
     },
+}
+
+impl Prepared {
+    /// What it comes to once an operator has approved, if one must.
+    pub(crate) fn behind_approval(&self) -> &Self {
+        if let Self::Approve { then, .. } = self { then } else { self }
+    }
 }
 
 /// Why a call was refused before anything was held.
@@ -321,6 +340,15 @@ pub enum ToolOutcome {
     },
     /// It did not answer within its limit: it may or may not have happened (VC-62).
     Unknown,
+    /// It ran as far as it may by itself, and asks for an approval; with the answer it is run again.
+    Asks {
+        /// What the model is told meanwhile.
+        message: String,
+        /// What the operator is told.
+        hint: String,
+        /// What the operator may fill in, as JSON.
+        payload: Option<String>,
+    },
     /// The handler was not called: the run could not be written down first, or was made elsewhere already (VC-65).
     NotRun {
         /// What the model is told.
@@ -483,6 +511,9 @@ pub struct Reopened {
     /// The questions that were heard in it, oldest first: it may be taken back to one of them.
     #[serde(default)]
     pub asked: Vec<AskedQuestion>,
+    /// Approvals that were asked for and not settled: they are asked for again under the same ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<PendingApproval>,
 }
 
 /// A confirmed run of an earlier process, and what is known of it now.
@@ -537,6 +568,9 @@ pub struct OpenQuestion {
     pub language: String,
     /// What the tool asks for.
     pub terms: AskTerms,
+    /// The approval that came first, if the tool needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
 }
 
 /// Where a conversation was taken back to.

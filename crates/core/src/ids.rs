@@ -45,6 +45,8 @@ numeric_id! {
     HoldId "h_",
     /// One short call that asks the model what the caller answered.
     CheckId "c_",
+    /// One approval asked of an operator or an app.
+    ApprovalId "a_",
 }
 
 /// The model's own id of a tool call, unique within a conversation.

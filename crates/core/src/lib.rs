@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod approval;
 pub mod check;
 pub mod command;
 pub mod confirmation;
@@ -23,8 +24,9 @@ mod sentence;
 mod session;
 pub mod time;
 
+pub use approval::{Approval, ApprovalAsker, ApprovalOutcome, PendingApproval, SettledApproval};
 pub use command::{
-    CheckRequest, Command, DropReason, Output, PlainRun, Report, Sounded, Speak, UtteranceKind,
+    ApprovalWish, CheckRequest, Command, DropReason, Output, PlainRun, Report, Sounded, Speak, UtteranceKind,
 };
 pub use confirmation::Confirmation;
 pub use context::Item;
@@ -34,7 +36,7 @@ pub use event::{
     ToolRef, Transcript, Verdict, VoiceFrame,
 };
 pub use evidence::{EvidenceRecord, HeardEvidence, SegmentEvidence};
-pub use ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
+pub use ids::{ApprovalId, CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
 pub use policy::{Adjacency, AfterHangup, ConfirmPolicy, NearEnd, Policy, QuestionBargeIn, TurnPolicy};
 pub use segment::SegmenterSettings;
 pub use sentence::is_abbreviation;

@@ -162,6 +162,11 @@ pub struct ConfirmPolicy {
     pub quiet: Duration,
     /// The same for irreversible tools.
     pub quiet_irreversible: Duration,
+    /// How long an operator may take while a caller waits on the line; `None`: as long as the caller waits. A text
+    /// conversation waits without end.
+    pub approval_wait: Option<Duration>,
+    /// What the caller hears meanwhile.
+    pub approval_text: String,
 }
 
 impl Default for ConfirmPolicy {
@@ -189,6 +194,8 @@ impl Default for ConfirmPolicy {
             evidence: EvidenceClass::Assumed,
             quiet: Duration::from_millis(100),
             quiet_irreversible: Duration::from_millis(600),
+            approval_wait: Some(Duration::from_secs(300)),
+            approval_text: String::from("One moment please, I am having this approved."),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::segment::{Segmenter, Segments};
 use crate::time::Time;
 
 mod answer;
+mod approve;
 mod ask;
 mod evidence;
 mod gate;
@@ -34,6 +35,7 @@ mod step;
 mod stored;
 mod timers;
 
+use approve::Approvals;
 use gate::{Gate, Stage};
 pub use leaving::is_emergency;
 use run::Tools;
@@ -54,6 +56,7 @@ pub struct Session {
     step: Option<Step>,
     turn: Turn,
     gate: Gate,
+    approvals: Approvals,
     tools: Tools,
     items: Vec<Item>,
     /// The question that was open when the caller left, for the stored conversation.
@@ -82,6 +85,7 @@ struct Ids {
     generation: u32,
     hold: u32,
     check: u32,
+    approval: u32,
 }
 
 /// The line.
@@ -138,6 +142,7 @@ impl Session {
             step: None,
             turn: Turn::default(),
             gate: Gate::default(),
+            approvals: Approvals::default(),
             tools: Tools::default(),
             items: Vec::new(),
             left_open: None,
@@ -175,10 +180,12 @@ impl Session {
         &self.items
     }
 
-    /// The line that every model context carries while a question is open (VC-54).
+    /// What every model context carries while a question is open (VC-54), or an operator is asked.
     pub fn waiting_line(&self) -> Option<String> {
-        let hold = self.gate.open()?;
-        Some(alloc::format!("Waiting for the caller to confirm: \"{}\"", hold.question))
+        let question =
+            self.gate.open().map(|h| alloc::format!("Waiting for the caller to confirm: \"{}\"", h.question));
+        let lines: Vec<String> = question.into_iter().chain(self.approvals.waiting_lines()).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
     /// The open question: its hold, its text, and whether it was heard.
@@ -220,7 +227,7 @@ impl Session {
             "{:?}",
             (
                 (self.now, &self.line, &self.segmenter, &self.segments, &self.mouth),
-                (&self.step, &self.turn, &self.gate, &self.tools, &self.items, &self.ids)
+                (&self.step, &self.turn, &self.gate, &self.approvals, &self.tools, &self.items, &self.ids)
             )
         )
     }
@@ -258,6 +265,7 @@ impl Session {
             Event::Prepared { call, outcome } => self.on_prepared(call, outcome),
             Event::ToolFinished { call, outcome } => self.on_tool_finished(&call, outcome),
             Event::Checked { check, answer } => self.on_checked(check, answer),
+            Event::Approvals(settled) => self.on_approvals(settled),
             Event::Playout(event) => self.on_playout(event),
             Event::Tools(tools) => self.tools.known = Some(tools),
             Event::Rewound(rewind) => self.on_rewound(rewind.items),
@@ -274,6 +282,7 @@ impl Session {
         self.settle_speech();
         self.settle_hold();
         self.settle_answer();
+        self.settle_approvals();
         self.settle_step();
         self.settle_line();
     }
@@ -293,6 +302,7 @@ impl Session {
             self.say_own(greeting);
         }
         self.resume_reopened();
+        self.ask_approvals_again();
     }
 
     fn on_hung_up(&mut self) {
@@ -303,6 +313,7 @@ impl Session {
         self.left_open = self.to_store().open;
         self.line.hung_up = Some(self.now);
         self.hang_up_hold();
+        self.hang_up_approvals();
         self.cancel_step();
         self.silence_mouth();
         self.turn.wanted = false;
@@ -346,6 +357,7 @@ impl Session {
             let reason = self.line.ending.take().unwrap_or_default();
             self.close_hold(DropReason::Cancelled);
             self.line.ended = true;
+            self.withdraw_approvals("the call is over");
             self.command(Command::EndCall { reason: reason.clone() });
             self.report(Report::CallEnded { reason });
         }

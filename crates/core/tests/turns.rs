@@ -634,7 +634,7 @@ fn reopened(script_text: &str) -> Vec<(Time, Event)> {
     };
     let items = vec![Item::Agent { text: question.clone(), complete: true }];
     let call = CallId("c1".to_owned());
-    let open = OpenQuestion { hold: HoldId(4), call, tool, input, question, language, terms };
+    let open = OpenQuestion { hold: HoldId(4), call, tool, input, question, language, terms, approval: None };
     let mut events =
         vec![(Time::ZERO, Event::Reopened(Reopened { items, open: Some(open), ..Reopened::default() }))];
     events.extend(script(script_text));

@@ -197,6 +197,8 @@ pub fn write_run(run: &CallRun, policy: &Policy, recorder: &Recorder, mut sound:
                 | Command::Prepare { .. }
                 | Command::RunPlain(_)
                 | Command::RunConfirmed(_)
+                | Command::RequestApproval(_)
+                | Command::WithdrawApproval { .. }
                 | Command::Check(_)
                 | Command::EndCall { .. }
                 | Command::Transfer { .. } => {}

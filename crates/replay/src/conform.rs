@@ -169,6 +169,7 @@ impl<'a> TimingRun<'a> {
                 question: QUESTION.to_owned(),
                 language: "en".to_owned(),
                 terms: AskTerms::default(),
+                approval: None,
             };
             self.at(held, Event::Reopened(Reopened { open: Some(open), ..Reopened::default() }));
             self.at(held, start);
@@ -339,6 +340,8 @@ impl<'a> TimingRun<'a> {
             | Command::CancelGeneration { .. }
             | Command::Prepare { .. }
             | Command::Record(_)
+            | Command::RequestApproval(_)
+            | Command::WithdrawApproval { .. }
             | Command::EndCall { .. }
             | Command::Transfer { .. } => {}
         }

@@ -20,8 +20,8 @@ use serde_json::Value;
 use crate::engines::Engines;
 use crate::mouth::{LineRule, Mouth};
 use crate::scenario::{
-    Act, AnchorEvent, CallerAct, CheckStep, ModelStep, Scenario, ScriptedAnswer, ScriptedError, SpeechMode,
-    ToolAnswer, ToolScript, Transport, When,
+    Act, AnchorEvent, ApprovalStep, CallerAct, CheckStep, ModelStep, Scenario, ScriptedAnswer, ScriptedError,
+    SpeechMode, ToolAnswer, ToolScript, Transport, When,
 };
 
 mod caller;
@@ -94,6 +94,7 @@ pub(crate) struct VirtualCall<'a> {
 struct Script<'a> {
     model: Option<VecDeque<&'a ModelStep>>,
     checks: Option<VecDeque<&'a CheckStep>>,
+    approvals: Vec<&'a ApprovalStep>,
     tools: BTreeMap<&'a str, VecDeque<&'a ToolScript>>,
     calls: u32,
 }
@@ -131,6 +132,7 @@ impl<'a> VirtualCall<'a> {
             script: Script {
                 model: scenario.model.as_ref().map(|steps| steps.iter().collect()),
                 checks: scenario.checks.as_ref().map(|steps| steps.iter().collect()),
+                approvals: scenario.approvals.iter().collect(),
                 tools,
                 calls: 0,
             },
@@ -243,19 +245,20 @@ impl<'a> VirtualCall<'a> {
             Command::CancelGeneration { .. } => {}
             Command::Prepare { call, language } => self.prepare(&call, language),
             Command::RunPlain(run) => {
-                let context = RunContext { idempotency_key: run.call.0.clone(), ..RunContext::default() };
+                let context = RunContext::keyed(run.call.0.clone());
                 let call = run.call.clone();
                 let name = run.tool.name.clone();
                 let engines = self.engines;
                 self.run_tool(call, &name, || engines.wait(run_plain(&engines.agent, &run, context)));
             }
             Command::RunConfirmed(yes) => {
-                let context =
-                    RunContext { idempotency_key: format!("call/{}", yes.hold()), ..RunContext::default() };
+                let context = RunContext::keyed(format!("call/{}", yes.hold()));
                 let (call, name) = (yes.call().clone(), yes.tool().name.clone());
                 let engines = self.engines;
                 self.run_tool(call, &name, || engines.wait(run_confirmed(&engines.agent, yes, context)));
             }
+            Command::RequestApproval(wish) => self.approve(&wish),
+            Command::WithdrawApproval { .. } => {}
             Command::Check(request) => self.check(&request),
             Command::Record(record) => self.run.records.push(*record),
             Command::EndCall { .. } => {}

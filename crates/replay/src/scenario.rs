@@ -57,6 +57,8 @@ pub struct Scenario {
     pub model: Option<Vec<ModelStep>>,
     /// The check's answers, in order; `None`: the agent's own model gives them.
     pub checks: Option<Vec<CheckStep>>,
+    /// What operators answer, in order; an approval without an entry stays open.
+    pub approvals: Vec<ApprovalStep>,
     /// What tools answer. Several entries of one name answer its calls in order, and the last goes on answering;
     /// a tool without an entry runs as the agent file says.
     pub tools: Vec<ToolScript>,
@@ -251,6 +253,19 @@ pub enum ScriptedAnswer {
     Text(String),
     /// Nothing.
     Error(ScriptedError),
+}
+
+/// One answer of an operator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovalStep {
+    /// Line of the file, from 1; for messages.
+    pub line: usize,
+    /// Only for this tool; `None`: for whichever is asked about next.
+    pub tool: Option<String>,
+    /// What becomes of it; `None`: nobody answers.
+    pub outcome: Option<sayback_core::ApprovalOutcome>,
+    /// How long they take.
+    pub delay: Duration,
 }
 
 /// What a tool answers.

@@ -1,8 +1,8 @@
 //! An agent: who it is, what it can do, and how its calls are run.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -70,18 +70,33 @@ pub struct ToolInfo {
 pub struct PlainTool {
     /// What it is.
     pub info: ToolInfo,
+    /// Whether an operator must approve first.
+    pub approval: Option<Arc<dyn ApprovalRule>>,
     run: Arc<dyn Handler>,
 }
 
 impl PlainTool {
     /// A tool and what it does.
     pub fn new(info: ToolInfo, run: Arc<dyn Handler>) -> Self {
-        Self { info, run }
+        Self { info, approval: None, run }
     }
 
-    /// Runs it on a validated input.
+    /// Runs it on a validated input; one that an operator must approve is refused.
     pub async fn run(&self, input: &Frozen, context: RunContext) -> ToolOutcome {
-        guarded(self.run.run(parse(input), context)).await
+        let value = parse(input);
+        if needs_approval(self.approval.as_deref(), &self.info.name, &value) {
+            return unapproved(&self.info.name);
+        }
+        guarded(&self.run, value, context).await
+    }
+
+    /// Runs it: the operator's answer is used up, and the input is the one inside it.
+    pub async fn run_approved(&self, yes: Confirmation, context: RunContext) -> ToolOutcome {
+        let value = parse(yes.input());
+        if !approved(self.approval.as_deref(), &self.info.name, &value, &yes) {
+            return unapproved(&self.info.name);
+        }
+        guarded(&self.run, value, context.answered(&yes)).await
     }
 }
 
@@ -94,18 +109,28 @@ pub struct ConfirmedTool {
     pub confirm: Arc<dyn Confirm>,
     /// What it asks for beyond a yes.
     pub terms: AskTerms,
+    /// Whether an operator must approve before the caller is asked.
+    pub approval: Option<Arc<dyn ApprovalRule>>,
     run: Arc<dyn Handler>,
 }
 
 impl ConfirmedTool {
     /// A tool, its question and what it does.
     pub fn new(info: ToolInfo, confirm: Arc<dyn Confirm>, terms: AskTerms, run: Arc<dyn Handler>) -> Self {
-        Self { info, confirm, terms, run }
+        Self { info, confirm, terms, approval: None, run }
     }
 
-    /// Runs it: the yes is used up, and the input is the one inside it.
+    /// Runs it: the yes is used up, and the input is the one inside it. An operator's approval does not stand in for the
+    /// caller's yes, nor the yes for the approval; both rules are looked at again here.
     pub async fn run(&self, yes: Confirmation, context: RunContext) -> ToolOutcome {
-        guarded(self.run.run(parse(yes.input()), context)).await
+        let value = parse(yes.input());
+        if !yes.by_caller() && self.confirm.needed(&value) {
+            return unconfirmed(&self.info.name);
+        }
+        if !approved(self.approval.as_deref(), &self.info.name, &value, &yes) {
+            return unapproved(&self.info.name);
+        }
+        guarded(&self.run, value, context.answered(&yes)).await
     }
 
     /// Runs it without a yes, if its own condition says that this input needs none; looked at here again, so that no
@@ -113,10 +138,12 @@ impl ConfirmedTool {
     pub async fn run_exempt(&self, input: &Frozen, context: RunContext) -> ToolOutcome {
         let value = parse(input);
         if self.confirm.needed(&value) {
-            let message = format!("{} needs the caller's yes; nothing ran.", self.info.name);
-            return ToolOutcome::Failed { message };
+            return unconfirmed(&self.info.name);
         }
-        guarded(self.run.run(value, context)).await
+        if needs_approval(self.approval.as_deref(), &self.info.name, &value) {
+            return unapproved(&self.info.name);
+        }
+        guarded(&self.run, value, context).await
     }
 }
 
@@ -134,6 +161,23 @@ impl Tool {
         match self {
             Self::Plain(tool) => &tool.info,
             Self::Confirmed(tool) => &tool.info,
+        }
+    }
+
+    /// Whether an operator must approve it first, and for which inputs.
+    pub fn approval(&self) -> Option<&dyn ApprovalRule> {
+        match self {
+            Self::Plain(tool) => tool.approval.as_deref(),
+            Self::Confirmed(tool) => tool.approval.as_deref(),
+        }
+    }
+
+    /// The same tool, behind an operator's approval.
+    #[must_use]
+    pub fn approved_by(self, rule: Arc<dyn ApprovalRule>) -> Self {
+        match self {
+            Self::Plain(tool) => Self::Plain(PlainTool { approval: Some(rule), ..tool }),
+            Self::Confirmed(tool) => Self::Confirmed(ConfirmedTool { approval: Some(rule), ..tool }),
         }
     }
 
@@ -160,6 +204,56 @@ pub trait Confirm: Send + Sync + std::fmt::Debug {
 
     /// The question, built from the validated input, in the given language.
     async fn question(&self, input: &Value, context: &AskContext) -> Result<String, ConfirmError>;
+}
+
+/// Decides which calls of a tool an operator must approve first.
+pub trait ApprovalRule: Send + Sync + std::fmt::Debug {
+    /// Whether this input needs an approval. It sees the validated input, may be asked more than once for the same call,
+    /// and must not do anything. Only the boolean `false` lets it run without: any other value, an error or a panic asks
+    /// (ADK-04).
+    ///
+    /// # Errors
+    /// It cannot say; the error is logged, and the operator is asked.
+    fn needed(&self, _input: &Value) -> Result<Value, String> {
+        Ok(Value::Bool(true))
+    }
+
+    /// What the operator is told; absent: which tool wants to run.
+    fn hint(&self, _input: &Value) -> Option<String> {
+        None
+    }
+}
+
+/// Asks every time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AlwaysApprove;
+
+impl ApprovalRule for AlwaysApprove {}
+
+/// Whether a rule wants an operator to approve this input. Fails closed.
+pub(crate) fn needs_approval(rule: Option<&dyn ApprovalRule>, tool: &str, input: &Value) -> bool {
+    let Some(rule) = rule else { return false };
+    match catch_unwind(AssertUnwindSafe(|| rule.needed(input))) {
+        Ok(Ok(Value::Bool(needed))) => needed,
+        Ok(Ok(other)) => {
+            tracing::warn!(
+                "the approval rule of {tool} gave {other}, which is no boolean: an operator is asked"
+            );
+            true
+        }
+        Ok(Err(error)) => {
+            tracing::warn!("the approval rule of {tool} failed, so an operator is asked: {error}");
+            true
+        }
+        Err(_) => {
+            tracing::warn!("the approval rule of {tool} panicked, so an operator is asked");
+            true
+        }
+    }
+}
+
+fn approved(rule: Option<&dyn ApprovalRule>, tool: &str, input: &Value, yes: &Confirmation) -> bool {
+    yes.approval().is_some_and(|approval| approval.confirmed) || !needs_approval(rule, tool, input)
 }
 
 /// What a question may be built from besides the input.
@@ -196,6 +290,64 @@ pub struct RunContext {
     pub idempotency_key: String,
     /// Call variables.
     pub vars: BTreeMap<String, String>,
+    /// What an operator answered, if one was asked. A tool that asked by itself hears of a no as well, and must look.
+    pub confirmation: Option<ToolConfirmation>,
+    /// What the run itself asks an operator for: see [`RunContext::request_confirmation`].
+    pub asks: Asks,
+}
+
+/// What an operator answered to a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolConfirmation {
+    /// Whether they agreed.
+    pub confirmed: bool,
+    /// What they filled in.
+    pub payload: Option<Value>,
+    /// Who they are.
+    pub by: String,
+}
+
+/// What an operator is told, and what they may fill in.
+type Asked = (String, Option<Value>);
+
+/// What a run asks an operator for, with [`RunContext::request_confirmation`].
+#[derive(Clone, Debug, Default)]
+pub struct Asks(Arc<Mutex<Option<Asked>>>);
+
+impl PartialEq for Asks {
+    fn eq(&self, other: &Self) -> bool {
+        *self.lock() == *other.lock()
+    }
+}
+
+impl Eq for Asks {}
+
+impl Asks {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Asked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunContext {
+    /// A context with an idempotency key.
+    pub fn keyed(idempotency_key: String) -> Self {
+        Self { idempotency_key, ..Self::default() }
+    }
+
+    /// Asks an operator out of a run: what this run returns is told as how things stand, and once they have answered the
+    /// tool is run again with [`confirmation`](Self::confirmation) set. `payload` is what they may fill in (ADK-21).
+    pub fn request_confirmation(&self, hint: &str, payload: Option<Value>) {
+        *self.asks.lock() = Some((hint.to_owned(), payload));
+    }
+
+    fn answered(mut self, yes: &Confirmation) -> Self {
+        self.confirmation = yes.approval().map(|approval| ToolConfirmation {
+            confirmed: approval.confirmed,
+            payload: approval.payload.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+            by: approval.by.clone(),
+        });
+        self
+    }
 }
 
 /// What a tool answers.
@@ -220,8 +372,17 @@ pub async fn run_plain(agent: &Agent, run: &PlainRun, context: RunContext) -> To
 pub async fn run_confirmed(agent: &Agent, yes: Confirmation, context: RunContext) -> ToolOutcome {
     match owned(agent, yes.tool()) {
         Some(Tool::Confirmed(tool)) => tool.run(yes, context).await,
+        Some(Tool::Plain(tool)) if !yes.by_caller() => tool.run_approved(yes, context).await,
         Some(Tool::Plain(_)) | None => gone(yes.tool()),
     }
+}
+
+fn unconfirmed(tool: &str) -> ToolOutcome {
+    ToolOutcome::Failed { message: format!("{tool} needs the caller's yes; nothing ran.") }
+}
+
+fn unapproved(tool: &str) -> ToolOutcome {
+    ToolOutcome::Failed { message: format!("{tool} needs an operator's approval; nothing ran.") }
 }
 
 fn owned<'a>(agent: &'a Agent, tool: &ToolRef) -> Option<&'a Tool> {
@@ -238,9 +399,15 @@ fn parse(input: &Frozen) -> Value {
 }
 
 /// A handler that panics is a handler that failed.
-async fn guarded(run: impl Future<Output = Result<ToolOutput, String>>) -> ToolOutcome {
-    match AssertUnwindSafe(run).catch_unwind().await {
-        Ok(result) => finish(result),
+async fn guarded(run: &Arc<dyn Handler>, input: Value, context: RunContext) -> ToolOutcome {
+    let asks = context.asks.clone();
+    match AssertUnwindSafe(run.run(input, context)).catch_unwind().await {
+        Ok(result) => match (finish(result), asks.lock().take()) {
+            (ToolOutcome::Done { message }, Some((hint, payload))) => {
+                ToolOutcome::Asks { message, hint, payload: payload.map(|payload| payload.to_string()) }
+            }
+            (outcome, _) => outcome,
+        },
         Err(_) => ToolOutcome::Failed { message: "The tool broke down.".to_owned() },
     }
 }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use sayback_core::{
-    CallId, CheckAnswer, CheckRequest, Command, Confirmation, Event, EvidenceRecord, GenerationId, HoldId,
-    ModelEvent, Output, PlainRun, Prepared, Refusal, Session, Time, ToolCall, ToolOutcome,
+    ApprovalId, ApprovalOutcome, ApprovalWish, CallId, CheckAnswer, CheckRequest, Command, Confirmation,
+    Event, EvidenceRecord, GenerationId, HoldId, ModelEvent, Output, PlainRun, Prepared, Refusal, Session,
+    SettledApproval, Time, ToolCall, ToolOutcome,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -32,6 +33,17 @@ pub const QUEUE: usize = 1_024;
 pub trait Screen: Send + Sync + std::fmt::Debug {
     /// The message for the model if the call is not to be made like this.
     fn refuse(&self, agent: &Agent, call: &ToolCall, said: &[String]) -> Option<String>;
+}
+
+/// Asks operators for a call. What they answer comes back as [`Event::Approvals`].
+#[async_trait::async_trait]
+pub trait Approver: Send {
+    /// Asks.
+    fn request(&mut self, wish: ApprovalWish, call: mpsc::Sender<Event>);
+    /// An answer is no longer wanted.
+    fn withdraw(&mut self, approval: ApprovalId, reason: String);
+    /// The call is over: whatever is still to be written is written.
+    async fn close(&mut self) {}
 }
 
 /// Who hears of a call.
@@ -60,6 +72,7 @@ pub struct Driver {
     steps: BTreeMap<GenerationId, JoinHandle<()>>,
     call: String,
     journal: Option<Arc<dyn Journal>>,
+    approver: Option<Box<dyn Approver>>,
     kept: Kept,
     vars: BTreeMap<String, String>,
 }
@@ -120,6 +133,7 @@ impl Driver {
             steps: BTreeMap::new(),
             call: parts.call,
             journal: None,
+            approver: None,
             kept: Kept::default(),
             vars: BTreeMap::new(),
         };
@@ -135,6 +149,11 @@ impl Driver {
     /// Gives the call its variables, which questions and tools may use: headers, and what the service passed on.
     pub fn know(&mut self, vars: BTreeMap<String, String>) {
         self.vars = vars;
+    }
+
+    /// Gives the call somebody who asks operators. Without one, a tool that needs an approval is refused.
+    pub fn ask_operators(&mut self, approver: Box<dyn Approver>) {
+        self.approver = Some(approver);
     }
 
     /// Gives the line its ears; they need the queue into the call, so they are made after it.
@@ -167,6 +186,9 @@ impl Driver {
         }
         if let Some(writing) = self.kept.writing.take() {
             let _ = writing.await;
+        }
+        if let Some(approver) = self.approver.as_mut() {
+            approver.close().await;
         }
         self.line.close();
         self.session
@@ -212,6 +234,12 @@ impl Driver {
             Command::Prepare { call, language } => self.prepare(call, language),
             Command::RunPlain(run) => self.run_plain(run),
             Command::RunConfirmed(yes) => self.run_confirmed(yes),
+            Command::RequestApproval(wish) => self.request_approval(wish),
+            Command::WithdrawApproval { approval, reason } => {
+                if let Some(approver) = self.approver.as_mut() {
+                    approver.withdraw(approval, reason);
+                }
+            }
             Command::Check(request) => self.check(request),
             Command::Record(record) => {
                 for observer in &mut self.observers {
@@ -264,6 +292,19 @@ impl Driver {
             };
             Event::Prepared { call: call.id, outcome }
         });
+    }
+
+    fn request_approval(&mut self, wish: ApprovalWish) {
+        let sender = self.sender.clone();
+        match self.approver.as_mut() {
+            Some(approver) => approver.request(wish, sender),
+            None => {
+                let error = "nobody can be asked here; start the agent with: sayback serve".to_owned();
+                let outcome = ApprovalOutcome::Failed { error };
+                let settled = SettledApproval { approval: wish.approval, outcome };
+                self.later(async move { Event::Approvals(vec![settled]) });
+            }
+        }
     }
 
     fn run_plain(&self, run: PlainRun) {
@@ -319,7 +360,7 @@ impl Driver {
     }
 
     fn context(&self, id: &str) -> RunContext {
-        RunContext { idempotency_key: format!("{}/{id}", self.call), vars: self.vars.clone() }
+        RunContext { vars: self.vars.clone(), ..RunContext::keyed(format!("{}/{id}", self.call)) }
     }
 
     fn check(&self, request: CheckRequest) {

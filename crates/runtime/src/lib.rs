@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod answering;
 pub mod approvals;
+pub mod approver;
 pub mod calls;
 pub mod chat;
 pub mod clock;

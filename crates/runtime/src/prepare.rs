@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use sayback_core::{Prepared, Refusal, ToolCall};
 
-use crate::agent::{Agent, AskContext, ConfirmError, ConfirmedTool, Tool};
+use crate::agent::{Agent, AskContext, ConfirmError, ConfirmedTool, Tool, needs_approval};
 use crate::frozen::{canonical, parse_strict};
 
 /// A question may be built this long.
@@ -34,7 +34,8 @@ pub async fn prepare(agent: &Agent, call: &ToolCall, context: &AskContext) -> Pr
         Err(error) => return refused(Refusal::InvalidInput, format!("Invalid input: {error}"), confirms),
     };
     let reference = tool.reference(skill);
-    match tool {
+    let hint = needs_approval(tool.approval(), &call.name, &value).then(|| hint(tool, &value));
+    let prepared = match tool {
         Tool::Plain(_) => Prepared::Plain { tool: reference, input },
         // Running it looks at the same condition again, on the same bytes: see `ConfirmedTool::run_exempt`.
         Tool::Confirmed(tool) if !tool.confirm.needed(&value) => Prepared::Plain { tool: reference, input },
@@ -48,7 +49,28 @@ pub async fn prepare(agent: &Agent, call: &ToolCall, context: &AskContext) -> Pr
             },
             Err((reason, message)) => refused(reason, message, true),
         },
+    };
+    match (hint, prepared) {
+        (Some(hint), then @ (Prepared::Plain { .. } | Prepared::Ask { .. })) => {
+            Prepared::Approve { hint, then: Box::new(then) }
+        }
+        (_, prepared) => prepared,
     }
+}
+
+/// What an operator is told: the author's words, or which tool wants to run.
+fn hint(tool: &Tool, input: &serde_json::Value) -> String {
+    let own =
+        std::panic::catch_unwind(AssertUnwindSafe(|| tool.approval().and_then(|rule| rule.hint(input))));
+    let own = own.ok().flatten().map(|text| plain_text(&text)).filter(|text| !text.is_empty());
+    own.unwrap_or_else(|| {
+        // The words of Google ADK, which other programs know (ADK-08).
+        format!(
+            "Please approve or reject the tool call {}() by responding with a FunctionResponse with an expected \
+             ToolConfirmation payload.",
+            tool.info().name
+        )
+    })
 }
 
 async fn question(

@@ -129,6 +129,10 @@ fn push_call(messages: &mut Vec<LlmMessage>, call: &ToolCall, later: &[Item]) {
     });
     let (text, confirmed_by) = answer.unwrap_or(("Still running.", None));
     let text = match confirmed_by {
+        // The words of the core for a run that an operator answered.
+        Some(by) if by.starts_with("approved by ") || by.starts_with("rejected by ") => {
+            format!("{text} (An operator was asked: {by})")
+        }
         Some(words) => format!("{text} (The caller confirmed this with: {words:?})"),
         None => text.to_owned(),
     };

@@ -12,8 +12,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sayback_core::{
-    CallStart, CheckAnswer, Event, Frozen, Item, ModelEvent, OpenQuestion, Prepared, Reopened, ToolCall,
-    ToolOutcome, Transcript,
+    ApprovalOutcome, CallStart, CheckAnswer, Event, Frozen, Item, ModelEvent, OpenQuestion, Prepared,
+    Reopened, SettledApproval, ToolCall, ToolOutcome, Transcript,
 };
 use serde_json::Value;
 
@@ -185,6 +185,11 @@ impl Redactor {
             Event::Digit { digit, .. } if !matches!(digit, '1' | '2') => *digit = '*',
             Event::Model(ModelEvent::Call { call, .. }) => self.call(call),
             Event::Prepared { outcome, .. } | Event::Asked { outcome, .. } => self.prepared(outcome),
+            Event::Approvals(settled) => settled.iter_mut().for_each(|settled| self.settled(settled)),
+            Event::ToolFinished { outcome: ToolOutcome::Asks { message, hint, payload }, .. } => {
+                *message = self.text(message);
+                self.asked(hint, payload);
+            }
             Event::Reopened(reopened) => self.reopened(reopened),
             // Nothing that anybody said: what is added here must be looked at for it.
             Event::CallStarted(_)
@@ -220,8 +225,36 @@ impl Redactor {
         };
     }
 
+    fn settled(&self, settled: &mut SettledApproval) {
+        match &mut settled.outcome {
+            ApprovalOutcome::Answered { answer, reason } => {
+                answer.by = self.text(&answer.by);
+                self.json(&mut answer.payload);
+                if let Some(reason) = reason {
+                    *reason = self.text(reason);
+                }
+            }
+            ApprovalOutcome::Failed { error } => *error = self.text(error),
+            ApprovalOutcome::Expired => {}
+        }
+    }
+
+    fn asked(&self, hint: &mut String, payload: &mut Option<String>) {
+        *hint = self.text(hint);
+        self.json(payload);
+    }
+
+    fn json(&self, text: &mut Option<String>) {
+        let value = text.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        *text = value.map(|value| self.value(&value).to_string());
+    }
+
     fn prepared(&self, prepared: &mut Prepared) {
         match prepared {
+            Prepared::Approve { hint, then } => {
+                *hint = self.text(hint);
+                self.prepared(then);
+            }
             Prepared::Plain { input, .. } => {
                 self.frozen(input);
             }
@@ -269,6 +302,10 @@ impl Redactor {
                     }
                 }
             }
+        }
+        for pending in &mut reopened.approvals {
+            self.asked(&mut pending.hint, &mut pending.payload);
+            self.prepared(&mut pending.then);
         }
         for run in &mut reopened.unsettled {
             run.confirmed_by = self.text(&run.confirmed_by);

@@ -17,6 +17,8 @@ use tokio::task::JoinSet;
 
 use crate::agent::Agent;
 use crate::answering::{Answering, Words};
+use crate::approvals::ApprovalQueue;
+use crate::approver::QueueApprover;
 use crate::calls::{CallLog, CallView, Calls, Ends, LineControl, Place};
 use crate::chat::{Chat, ChatLine};
 use crate::clock::{Clock, unix_seconds};
@@ -198,6 +200,7 @@ struct Shared {
     desks: Arc<dyn Desks>,
     witnesses: Option<Arc<dyn Witnesses>>,
     limits: Limits,
+    approvals: ApprovalQueue,
     calls: Calls,
     draining: AtomicBool,
     numbers: AtomicU64,
@@ -215,10 +218,21 @@ impl std::fmt::Debug for Switchboard {
 impl Switchboard {
     /// A server's switchboard.
     pub fn new(desks: Arc<dyn Desks>, witnesses: Option<Arc<dyn Witnesses>>, limits: Limits) -> Self {
+        Self::with_approvals(desks, witnesses, limits, ApprovalQueue::default())
+    }
+
+    /// A server's switchboard, whose calls ask operators there.
+    pub fn with_approvals(
+        desks: Arc<dyn Desks>,
+        witnesses: Option<Arc<dyn Witnesses>>,
+        limits: Limits,
+        approvals: ApprovalQueue,
+    ) -> Self {
         let shared = Shared {
             desks,
             witnesses,
             limits,
+            approvals,
             calls: Calls::new(limits.kept),
             draining: AtomicBool::new(false),
             numbers: AtomicU64::new(0),
@@ -226,6 +240,11 @@ impl Switchboard {
             tasks: Mutex::new(JoinSet::new()),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// What waits for an operator.
+    pub fn approvals(&self) -> &ApprovalQueue {
+        &self.shared.approvals
     }
 
     /// The calls that there are.
@@ -397,6 +416,8 @@ impl Admitted {
             (opening, None)
         };
         driver.know(asked.vars);
+        let approver = QueueApprover::for_call(board.approvals().clone(), &id, &desk.agent.name);
+        driver.ask_operators(Box::new(approver));
         let start = CallStart {
             transport: asked.transport,
             call: id.clone(),

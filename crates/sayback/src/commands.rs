@@ -3,6 +3,8 @@
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod conform;
+#[cfg(feature = "serve")]
+mod conform_adk;
 pub(crate) mod conversations;
 pub(crate) mod doctor;
 mod log;

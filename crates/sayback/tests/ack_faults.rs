@@ -207,6 +207,7 @@ fn call(words: &'static [&'static str], asks: usize) -> impl Strategy<Value = Sc
                 callers,
                 model: Some(model),
                 checks: Some(check_delays.iter().map(check).collect()),
+                approvals: Vec::new(),
                 tools: Vec::new(),
                 tts_faults,
                 ack_faults: Vec::new(),

@@ -26,8 +26,10 @@
 //! | `GET /v1/recordings`, `/v1/recordings/{id}` | `read` | recorded calls |
 //! | `GET /v1/recordings/{id}/audio`, `…/events`, `…/evidence` | `read` | what is kept of one |
 //! | `POST /v1/recordings/{id}/scenario` | `read` | tells it as a scenario |
+//! | `/apps/…`, `POST /run`, `/run_sse` | `app` | text sessions with the wire of Google's ADK: see [`adk`] |
 
 pub mod access;
+pub mod adk;
 mod approvals;
 mod browsers;
 mod calls;
@@ -126,6 +128,8 @@ pub struct Api {
     pub gauges: Vec<Gauge>,
     /// What waits for an operator.
     pub approvals: ApprovalQueue,
+    /// Text sessions with the wire of the ADK.
+    pub sessions: adk::Sessions,
 }
 
 /// The routes of the API.
@@ -149,6 +153,7 @@ pub fn router(api: Api) -> Router {
         .merge(chats::routes())
         .merge(recordings::routes())
         .merge(console::routes())
+        .merge(adk::routes())
         .fallback(nowhere)
         .method_not_allowed_fallback(not_like_this)
         .layer(DefaultBodyLimit::max(LARGEST))

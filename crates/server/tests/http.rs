@@ -20,6 +20,7 @@ use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
 use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, ListedAgent, NotNow, Started, Switchboard};
 use sayback_runtime::tts::{Synthesize, TtsError};
 use sayback_server::access::hash;
+use sayback_server::adk::Sessions;
 use sayback_server::webhook::{Delivered, Webhook, deliver, signature};
 use sayback_server::{Access, Api, Role, Token, router, serve};
 use serde_json::{Value, json};
@@ -175,6 +176,7 @@ fn api(board: &Switchboard, access: Arc<Access>, approvals: ApprovalQueue) -> Ap
         browsers: None,
         recordings: None,
         gauges: Vec::new(),
+        sessions: Sessions::new(Arc::new(OneDesk(Arc::new(desk()))), approvals.clone()),
         approvals,
     }
 }

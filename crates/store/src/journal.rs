@@ -89,7 +89,9 @@ impl Journal for ConversationJournal {
 
     fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
         let (state, message) = match outcome {
-            ToolOutcome::Done { message } => ("executed", message.as_str()),
+            ToolOutcome::Done { message } | ToolOutcome::Asks { message, .. } => {
+                ("executed", message.as_str())
+            }
             ToolOutcome::Failed { message } | ToolOutcome::NotRun { message } => ("failed", message.as_str()),
             ToolOutcome::Unknown => ("outcome_unknown", ""),
         };

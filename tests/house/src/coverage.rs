@@ -45,6 +45,13 @@ pub const TABLES: &[Table] = &[
         page: "conformance-ledger.md",
         about: "rule of the confirmation ledger",
     },
+    Table {
+        prefix: "ADK",
+        rows: 25,
+        source: "rows-adk.txt",
+        page: "conformance-adk.md",
+        about: "rule of approval by id",
+    },
 ];
 
 impl Table {

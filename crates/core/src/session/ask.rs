@@ -45,6 +45,7 @@ impl Session {
             rounds: Rounds { braked, ..Rounds::default() },
             judged: None,
             reverifying: false,
+            approval: None,
         };
         if self.gate.committing() {
             self.replace_next(hold);
@@ -231,13 +232,14 @@ impl Session {
             language: hold.language.clone(),
             terms: hold.terms,
         };
-        let (call, language) = (hold.call.clone(), hold.language.clone());
+        let (call, language, approval) = (hold.call.clone(), hold.language.clone(), hold.approval.clone());
         self.take_as_context(segment);
         self.close_hold(DropReason::BargeIn);
         self.interrupt();
         self.hold(call, ask, None);
         if let Some(hold) = self.gate.open_mut() {
             hold.rounds.again = true;
+            hold.approval = approval;
         }
         self.say(sorry(&language), language, None);
         self.ask_again();
@@ -315,6 +317,11 @@ impl Session {
         };
         hold.reverifying = false;
         let skill = hold.tool.skill.clone();
+        // An approval that was given was given for the same input; whether the question is the same is looked at here.
+        let outcome = match hold.approval {
+            Some(_) => outcome.behind_approval(),
+            None => outcome,
+        };
         match outcome {
             Prepared::Ask { tool, input, question, .. }
                 if *input == hold.input && *question == hold.question && tool.skill == skill =>
@@ -327,7 +334,10 @@ impl Session {
             Prepared::Refused { reason: Refusal::UnknownTool, .. } => {
                 self.drop_answered(DropReason::OwnerGone)
             }
-            Prepared::Ask { .. } | Prepared::Plain { .. } | Prepared::Refused { .. } => {
+            Prepared::Ask { .. }
+            | Prepared::Plain { .. }
+            | Prepared::Approve { .. }
+            | Prepared::Refused { .. } => {
                 self.drop_answered(DropReason::DefinitionChanged);
             }
         }
@@ -352,7 +362,8 @@ impl Session {
         self.command(Command::Record(alloc::boxed::Box::new(record.clone())));
         self.gate.committed = Some(record);
         let limit = self.policy.turn.tool_limit;
-        self.tools.start(hold.call.clone(), hold.tool.clone(), self.now + limit, Some(check.clone()));
+        let what = (hold.call.clone(), hold.tool.clone(), hold.input.clone());
+        self.tools.start(what, self.now + limit, Some(check.clone()));
         self.report(Report::ToolStarted {
             call_id: hold.call.clone(),
             tool: hold.tool.name.clone(),
@@ -360,7 +371,7 @@ impl Session {
             confirmed_by: Some(check.clone()),
         });
         let yes = Confirmation::new(used, (hold.call, hold.tool), hold.input, (check, limit));
-        self.command(Command::RunConfirmed(yes));
+        self.command(Command::RunConfirmed(yes.after(hold.approval)));
     }
 
     /// The words or the digit that say yes.

@@ -12,6 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::approval::Approval;
 use crate::event::{AskTerms, AskedQuestion, CheckAnswer, EvidenceClass, Frozen, ToolRef};
 use crate::evidence::EvidenceRecord;
 use crate::ids::{CallId, CheckId, GenerationId, HoldId, SegmentId, UtteranceId};
@@ -113,6 +114,8 @@ pub(crate) struct Hold {
     pub(crate) rounds: Rounds,
     /// The definition changed; it is being built anew before the run.
     pub(crate) reverifying: bool,
+    /// The operator's approval that came before the question.
+    pub(crate) approval: Option<Approval>,
 }
 
 /// How often a hold was asked, and how.

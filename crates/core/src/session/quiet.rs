@@ -51,7 +51,9 @@ impl Session {
             return;
         }
         self.turn.followups = self.turn.followups.saturating_add(1);
-        let text = self.policy.turn.silence_text.clone();
+        let waits = self.approvals.any();
+        let texts = (&self.policy.confirm.approval_text, &self.policy.turn.silence_text);
+        let text = if waits { texts.0.clone() } else { texts.1.clone() };
         self.report(Report::SilenceFollowup { n: self.turn.followups, text: text.clone() });
         self.say_own(text);
         self.turn.quiet_since = self.now;

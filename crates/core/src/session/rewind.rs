@@ -109,6 +109,7 @@ impl Session {
         let stays = |item: &Item| matches!(item, Item::Result { call, .. } if kept.contains(call));
         self.items.extend(gone.into_iter().filter(stays));
         self.tools.take_back(&lost);
+        self.withdraw_approvals_of(&lost);
         self.mouth.forget_items_from(keep);
         self.gate.asked.retain(|asked| asked.end as usize <= keep);
         // What was said since belongs to the part that is gone: it neither answers nor makes a turn.

@@ -3,8 +3,9 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use crate::approval::ApprovalAsker;
 use crate::command::{Command, PlainRun, Report};
-use crate::event::{Frozen, ToolCall, ToolOutcome, ToolRef};
+use crate::event::{Frozen, Prepared, ToolCall, ToolOutcome, ToolRef};
 use crate::ids::CallId;
 use crate::session::Session;
 use crate::session::ask::json;
@@ -24,7 +25,9 @@ pub(crate) struct Tools {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Running {
     call: CallId,
-    tool: String,
+    tool: ToolRef,
+    /// What it was run with; none for a transfer.
+    input: Option<Frozen>,
     limit: Time,
     confirmed_by: Option<String>,
     /// The conversation was taken back to before its call: there is no place for its result.
@@ -32,15 +35,22 @@ struct Running {
 }
 
 impl Tools {
-    pub(crate) fn start(&mut self, call: CallId, tool: ToolRef, limit: Time, confirmed_by: Option<String>) {
-        self.running.push(Running { call, tool: tool.name, limit, confirmed_by, taken_back: false });
+    pub(crate) fn start(
+        &mut self,
+        what: (CallId, ToolRef, Frozen),
+        limit: Time,
+        confirmed_by: Option<String>,
+    ) {
+        let (call, tool, input) = what;
+        self.running.push(Running { call, tool, input: Some(input), limit, confirmed_by, taken_back: false });
     }
 
     pub(crate) fn transferring(&mut self, call: &ToolCall, now: Time) {
         let limit = now + core::time::Duration::from_secs(60);
         self.running.push(Running {
             call: call.id.clone(),
-            tool: call.name.clone(),
+            tool: ToolRef { skill: String::new(), name: call.name.clone(), definition: String::new() },
+            input: None,
             limit,
             confirmed_by: None,
             taken_back: false,
@@ -85,7 +95,7 @@ impl Session {
     pub(crate) fn run_plain(&mut self, call: CallId, tool: ToolRef, input: Frozen) {
         self.report_called(&call, &tool, &input);
         let limit = self.policy.turn.tool_limit;
-        self.tools.start(call.clone(), tool.clone(), self.now + limit, None);
+        self.tools.start((call.clone(), tool.clone(), input.clone()), self.now + limit, None);
         self.report(Report::ToolStarted {
             call_id: call.clone(),
             tool: tool.name.clone(),
@@ -101,10 +111,18 @@ impl Session {
             return;
         };
         let committed = self.committed_call() == Some(call);
+        // A confirmed tool that wants more than the caller's yes must say so before the caller is asked.
+        let outcome = if committed && matches!(outcome, ToolOutcome::Asks { .. }) {
+            let message = "It asked for an approval after the caller's yes, which it may not.".to_string();
+            ToolOutcome::Failed { message }
+        } else {
+            outcome
+        };
+        let approved = !committed && run.confirmed_by.is_some();
         let (ok, message, name) = describe(&outcome);
         self.report(Report::ToolFinished {
             call_id: call.clone(),
-            tool: run.tool.clone(),
+            tool: run.tool.name.clone(),
             ok,
             message: message.clone(),
             outcome: name.to_string(),
@@ -112,34 +130,52 @@ impl Session {
         if name == "outcome_unknown" {
             self.tools.late.push(run.clone());
         }
-        if committed && !run.taken_back {
+        let opening = match (committed, approved) {
+            (true, _) => Some("The caller said yes"),
+            (false, true) => Some("An operator answered"),
+            (false, false) => None,
+        };
+        if let Some(opening) = opening.filter(|_| !run.taken_back) {
             // The result stands with the call, before the question and the yes; a model that reads on to the yes would
             // call again. So what came of it is said once more, as the last thing.
             let text = alloc::format!(
-                "The caller said yes, and this came of {}: {message} Tell the caller; do not call it again for this.",
-                run.tool
+                "{opening}, and this came of {}: {message} Tell the caller; do not call it again for this.",
+                run.tool.name
             );
             self.items.push(crate::context::Item::Told { text });
         }
         if !run.taken_back {
-            self.set_result_by(call, message, run.confirmed_by);
+            self.set_result_by(call, message, run.confirmed_by.clone());
         } else {
             // The call was taken back while it ran; what it did was not.
             self.tell(alloc::format!(
                 "{} ran before the conversation was taken back, and is not undone: {message}",
-                run.tool
+                run.tool.name
             ));
         }
         self.turn.quiet_since = self.now;
+        if !run.taken_back {
+            self.ask_for_tool(&run, &outcome);
+        }
         if committed && matches!(outcome, ToolOutcome::NotRun { .. }) {
             self.forget_run();
         }
         // Whoever was to be handed over is still there, and nobody else would say so.
-        if committed || (!ok && run.tool == TRANSFER_CALL) {
+        if committed || approved || (!ok && run.tool.name == TRANSFER_CALL) {
             self.want_step();
         }
         if committed {
             self.end_commit(name);
+        }
+    }
+
+    /// A tool that asks an operator by itself: its answer is how things stand until they have answered.
+    fn ask_for_tool(&mut self, run: &Running, outcome: &ToolOutcome) {
+        if let (ToolOutcome::Asks { message, hint, payload }, Some(input)) = (outcome, &run.input) {
+            let then = Prepared::Plain { tool: run.tool.clone(), input: input.clone() };
+            let what = (hint.clone(), payload.clone());
+            self.ask_approval(run.call.clone(), what, then, ApprovalAsker::Tool);
+            self.set_result(&run.call, message);
         }
     }
 
@@ -155,7 +191,7 @@ impl Session {
         let Running { tool, confirmed_by, .. } = self.tools.late.remove(at);
         let (_, message, _) = describe(outcome);
         if self.line.hung_up.is_none() {
-            self.tell(alloc::format!("The late result of {tool}: {message}"));
+            self.tell(alloc::format!("The late result of {}: {message}", tool.name));
         }
         self.set_result_by(call, message, confirmed_by);
     }
@@ -166,6 +202,7 @@ pub(crate) fn describe(outcome: &ToolOutcome) -> (bool, String, &'static str) {
         ToolOutcome::Done { message } => (true, message.clone(), "executed"),
         ToolOutcome::Failed { message } => (false, message.clone(), "failed"),
         ToolOutcome::NotRun { message } => (false, message.clone(), "not_run"),
+        ToolOutcome::Asks { message, .. } => (true, message.clone(), "waits_for_approval"),
         ToolOutcome::Unknown => {
             let text = "No answer in time: it is unknown whether this happened. Do not run it again; say so.";
             (false, text.to_string(), "outcome_unknown")

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use crate::approval::ApprovalAsker;
 use crate::command::{Command, DropReason, Report};
 use crate::context::Item;
 use crate::event::{ModelEvent, Prepared, ToolCall};
@@ -39,6 +40,8 @@ pub(crate) struct Step {
     asks: bool,
     /// A call of it was refused: the model has to hear why.
     refused: bool,
+    /// A call of it waits for an operator: the model is not asked again before they have answered.
+    approving: bool,
     last_event: Time,
 }
 
@@ -64,6 +67,7 @@ impl Step {
             finished: false,
             asks: false,
             refused: false,
+            approving: false,
             last_event: now,
         }
     }
@@ -194,13 +198,20 @@ impl Session {
         let generation = step.generation;
         let Some(call) = step.calls.iter_mut().find(|c| c.id == id && !c.prepared) else { return };
         call.prepared = true;
+        if let Prepared::Ask { tool, .. } = outcome.behind_approval()
+            && self.line.unanswered
+        {
+            let refusal = nobody_answered(&tool.name);
+            step.refused = true;
+            self.set_result(&id, &refusal);
+            self.report(Report::ModelTold { text: refusal });
+            return;
+        }
         match outcome {
             Prepared::Plain { tool, input } => self.run_plain(id, tool, input),
-            Prepared::Ask { ref tool, .. } if self.line.unanswered => {
-                let refusal = nobody_answered(&tool.name);
-                step.refused = true;
-                self.set_result(&id, &refusal);
-                self.report(Report::ModelTold { text: refusal });
+            Prepared::Approve { hint, then } => {
+                step.approving = true;
+                self.ask_approval(id, (hint, None), *then, ApprovalAsker::Rule);
             }
             Prepared::Ask { ref tool, ref input, .. } => {
                 self.report_called(&id, tool, input);
@@ -263,9 +274,11 @@ impl Session {
     fn complete_plain_step(&mut self, mut step: Step) {
         let wished = step.ending.is_some() || step.transfer.is_some();
         let urgent = step.transfer.as_ref().is_some_and(is_never_refused);
-        let stays = wished && !urgent && (step.asks || step.refused);
+        let stays = wished && !urgent && (step.asks || step.refused || step.approving);
         if stays {
-            let why = if step.asks {
+            let why = if step.approving {
+                "an operator is being asked"
+            } else if step.asks {
                 "the caller is being asked a question"
             } else {
                 "another call of this step failed"
@@ -281,6 +294,8 @@ impl Session {
         let leaves = step.ending.is_some() || step.transfer.is_some();
         if leaves {
             self.leave(step.ending, step.transfer, step.generation);
+        } else if step.approving && !step.refused {
+            self.say_please_wait();
         } else if !step.calls.is_empty() || (stays && self.gate.open().is_none()) {
             self.want_step();
         } else if self.gate.open().is_some_and(|hold| hold.stage == Stage::Waiting) {

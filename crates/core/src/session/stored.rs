@@ -23,6 +23,7 @@ impl Session {
             runs: self.gate.ledger.runs().to_vec(),
             unsettled: self.unsettled.clone(),
             asked: self.gate.asked.clone(),
+            approvals: self.approvals.to_store(),
         }
     }
 
@@ -30,7 +31,8 @@ impl Session {
         if self.line.up {
             return;
         }
-        let Reopened { items, open, holds, runs, unsettled, asked } = reopened;
+        let Reopened { items, open, holds, runs, unsettled, asked, approvals } = reopened;
+        self.reopen_approvals(approvals);
         self.restored = items.len();
         self.items = items;
         let ran = runs.iter().chain(unsettled.iter().map(|run| &run.hold)).map(|hold| hold.0);
@@ -121,11 +123,12 @@ pub(crate) fn open_question(hold: &Hold) -> OpenQuestion {
         question: hold.question.clone(),
         language: hold.language.clone(),
         terms: hold.terms,
+        approval: hold.approval.clone(),
     }
 }
 
 pub(crate) fn reopened_hold(open: OpenQuestion) -> Hold {
-    let OpenQuestion { hold, call, tool, input, question, language, terms } = open;
+    let OpenQuestion { hold, call, tool, input, question, language, terms, approval } = open;
     Hold {
         id: hold,
         call,
@@ -141,5 +144,6 @@ pub(crate) fn reopened_hold(open: OpenQuestion) -> Hold {
         rounds: Rounds { asked: true, ..Rounds::default() },
         judged: None,
         reverifying: false,
+        approval,
     }
 }

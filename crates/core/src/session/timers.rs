@@ -35,6 +35,8 @@ pub enum Timer {
     ModelLimit,
     /// A tool took too long.
     ToolLimit,
+    /// No operator answered while the caller waits.
+    ApprovalLimit,
 }
 
 impl Session {
@@ -55,6 +57,7 @@ impl Session {
             (self.playout_limit_at().map(|(at, _)| at), Timer::PlayoutLimit),
             (self.model_limit_at(), Timer::ModelLimit),
             (self.tools.limit_at().map(|(at, _)| at), Timer::ToolLimit),
+            (self.approval_limit_at(), Timer::ApprovalLimit),
         ]
         .into_iter()
         .filter_map(|(at, timer)| at.map(|at| (at, timer)))
@@ -77,6 +80,7 @@ impl Session {
             Timer::PlayoutLimit => self.on_playout_limit(),
             Timer::ModelLimit => self.on_model_limit(),
             Timer::ToolLimit => self.on_tool_limit(),
+            Timer::ApprovalLimit => self.on_approval_limit(),
         }
     }
 

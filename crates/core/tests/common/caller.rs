@@ -310,6 +310,7 @@ fn reopened(call: &CallId) -> OpenQuestion {
         question: format!("Shall I do {call}?"),
         language: "en".to_owned(),
         terms: AskTerms::default(),
+        approval: None,
     }
 }
 

@@ -301,6 +301,8 @@ pub(crate) fn show(output: &Output) -> String {
         | Command::CancelGeneration { .. }
         | Command::Prepare { .. }
         | Command::RunPlain(_)
+        | Command::RequestApproval(_)
+        | Command::WithdrawApproval { .. }
         | Command::EndCall { .. }
         | Command::Transfer { .. }) => {
             let value = serde_json::to_value(other).expect("commands serialise");

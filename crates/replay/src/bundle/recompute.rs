@@ -153,6 +153,8 @@ impl Work {
                 | Command::Prepare { .. }
                 | Command::RunPlain(_)
                 | Command::RunConfirmed(_)
+                | Command::RequestApproval(_)
+                | Command::WithdrawApproval { .. }
                 | Command::Check(_)
                 | Command::EndCall { .. }
                 | Command::Transfer { .. } => {}

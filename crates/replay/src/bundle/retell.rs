@@ -284,7 +284,7 @@ fn write_tools(told: &Told, neutral: &mut Neutral, out: &mut written::Toml) {
             continue;
         };
         let (ok, message) = match outcome {
-            ToolOutcome::Done { message } => (true, message.as_str()),
+            ToolOutcome::Done { message } | ToolOutcome::Asks { message, .. } => (true, message.as_str()),
             ToolOutcome::Failed { message } | ToolOutcome::NotRun { message } => (false, message.as_str()),
             ToolOutcome::Unknown => {
                 out.text("error", "timeout");

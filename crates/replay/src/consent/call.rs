@@ -254,6 +254,8 @@ impl<'a> Call<'a> {
             Command::CancelGeneration { .. }
             | Command::RunPlain(_)
             | Command::Record(_)
+            | Command::RequestApproval(_)
+            | Command::WithdrawApproval { .. }
             | Command::EndCall { .. }
             | Command::Transfer { .. } => {}
         }

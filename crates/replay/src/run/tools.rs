@@ -1,7 +1,7 @@
 //! The scripted model, check and tools, and the real ones behind them.
 
 use futures::StreamExt;
-use sayback_core::{CheckAnswer, CheckRequest, ToolOutcome};
+use sayback_core::{ApprovalWish, CheckAnswer, CheckRequest, SettledApproval, ToolOutcome};
 use sayback_runtime::llm::{LlmError, LlmEvent, LlmRequest};
 use sayback_runtime::prompt::{check_answer, check_request, step_request};
 
@@ -111,6 +111,17 @@ impl VirtualCall<'_> {
             }
         };
         self.later(step.delay, Event::Checked { check: request.check, answer });
+    }
+
+    /// What the scenario's operator answers, if they do.
+    pub(super) fn approve(&mut self, wish: &ApprovalWish) {
+        let fits = |step: &&ApprovalStep| step.tool.as_ref().is_none_or(|tool| *tool == wish.tool.name);
+        let Some(at) = self.script.approvals.iter().position(fits) else { return };
+        let step = self.script.approvals.remove(at);
+        if let Some(outcome) = step.outcome.clone() {
+            let settled = SettledApproval { approval: wish.approval, outcome };
+            self.later(step.delay, Event::Approvals(vec![settled]));
+        }
     }
 
     /// A scripted answer for the tool if there is one; else the tool itself.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sayback_core::{EvidenceClass, Time, UtteranceKind, Verdict};
+use sayback_core::{Approval, ApprovalOutcome, EvidenceClass, Time, UtteranceKind, Verdict};
 use serde_json::Value;
 use toml::de::DeTable;
 
@@ -11,9 +11,9 @@ use super::fault::ScenarioError;
 use super::when::{NoPoint, When, anchor};
 use super::written::{Fields, Source, json};
 use super::{
-    AckFault, Act, AfterClear, CallerAct, CheckStep, DEFAULT_LIMIT, LinePath, ModelStep, Point, Scenario,
-    ScriptedAnswer, ScriptedCall, ScriptedError, Speech, SpeechMode, Target, ToolAnswer, ToolScript,
-    Transport, TtsFault, expect, length_of_speech, numbers,
+    AckFault, Act, AfterClear, ApprovalStep, CallerAct, CheckStep, DEFAULT_LIMIT, LinePath, ModelStep, Point,
+    Scenario, ScriptedAnswer, ScriptedCall, ScriptedError, Speech, SpeechMode, Target, ToolAnswer,
+    ToolScript, Transport, TtsFault, expect, length_of_speech, numbers,
 };
 
 /// Time between two keys of one `dtmf` text.
@@ -56,6 +56,7 @@ fn scenario(file: &Fields<'_, '_>, path: &Path) -> Scenario {
         callers: file.tables("caller").iter().flat_map(|act| caller(act, folder)).collect(),
         model: steps(file, "model", model_step),
         checks: steps(file, "check", check_step),
+        approvals: file.tables("approval").iter().filter_map(approval_step).collect(),
         tools: file.tables("tool").iter().filter_map(tool_script).collect(),
         tts_faults: file.tables("tts").iter().map(tts_fault).collect(),
         ack_faults: file.tables("ack").iter().map(ack_fault).collect(),
@@ -277,6 +278,39 @@ fn check_step(fields: &Fields<'_, '_>) -> Option<CheckStep> {
         );
     }
     Some(CheckStep { line: fields.line(), answer: verdict.or(text).or(error)?, delay })
+}
+
+fn approval_step(fields: &Fields<'_, '_>) -> Option<ApprovalStep> {
+    #[derive(Clone, Copy)]
+    enum Said {
+        Yes,
+        No,
+        Nothing,
+    }
+    let said = fields.choice("answer", &[("yes", Said::Yes), ("no", Said::No), ("none", Said::Nothing)]);
+    let error = fields.string("error").map(str::to_owned);
+    let tool = fields.string("tool").map(str::to_owned);
+    let by = fields.string("by").unwrap_or("an operator").to_owned();
+    let reason = fields.string("reason").map(str::to_owned);
+    let payload = fields.value("payload").map(|value| json(fields.source, value).to_string());
+    let delay = fields.duration("delay").unwrap_or_default();
+    fields.finish();
+    if fields.has("answer") == fields.has("error") {
+        let message =
+            if fields.has("answer") { "the operator answers twice" } else { "the operator answers nothing" };
+        fields.bad("answer", message, "one of: answer = \"yes\" (no, none), error = \"...\"");
+        return None;
+    }
+    let answered =
+        |confirmed| Some(ApprovalOutcome::Answered { answer: Approval { confirmed, by, payload }, reason });
+    let outcome = match (said, error) {
+        (_, Some(error)) => Some(ApprovalOutcome::Failed { error }),
+        (Some(Said::Yes), None) => answered(true),
+        (Some(Said::No), None) => answered(false),
+        (Some(Said::Nothing), None) => None,
+        (None, None) => return None,
+    };
+    Some(ApprovalStep { line: fields.line(), tool, outcome, delay })
 }
 
 fn tool_script(fields: &Fields<'_, '_>) -> Option<ToolScript> {

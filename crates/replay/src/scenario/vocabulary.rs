@@ -30,8 +30,8 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("model.failed", &["generation", "error"]),
     ("silence.followup", &["n", "text"]),
     ("dtmf", &["digit"]),
-    ("confirmation.requested", &["id", "tool", "input", "call_id"]),
-    ("confirmation.answered", &["id", "confirmed", "by", "reason"]),
+    ("confirmation.requested", &["id", "call_id", "tool", "input", "hint", "payload"]),
+    ("confirmation.answered", &["id", "call_id", "tool", "confirmed", "outcome", "by", "reason", "payload"]),
 ];
 
 /// The fields of an event; `None`: there is no such event.

@@ -92,11 +92,15 @@ pub enum AnchorEvent {
     ToolFinished,
     /// The caller is spoken to after a silence.
     SilenceFollowup,
+    /// An operator is asked.
+    ConfirmationRequested,
+    /// An approval is settled.
+    ConfirmationAnswered,
 }
 
 impl AnchorEvent {
     /// All of them, for lists in messages.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::CallStarted,
         Self::AgentStarted,
         Self::AgentHeard,
@@ -109,6 +113,8 @@ impl AnchorEvent {
         Self::ToolStarted,
         Self::ToolFinished,
         Self::SilenceFollowup,
+        Self::ConfirmationRequested,
+        Self::ConfirmationAnswered,
     ];
 
     /// The event's name in the event log.
@@ -126,6 +132,8 @@ impl AnchorEvent {
             Self::ToolStarted => "tool.started",
             Self::ToolFinished => "tool.finished",
             Self::SilenceFollowup => "silence.followup",
+            Self::ConfirmationRequested => "confirmation.requested",
+            Self::ConfirmationAnswered => "confirmation.answered",
         }
     }
 

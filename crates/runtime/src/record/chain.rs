@@ -183,7 +183,8 @@ impl Chain {
         } else if let Event::ToolFinished { call, outcome } = event
             && let ToolOutcome::Done { message }
             | ToolOutcome::Failed { message }
-            | ToolOutcome::NotRun { message } = outcome
+            | ToolOutcome::NotRun { message }
+            | ToolOutcome::Asks { message, .. } = outcome
         {
             self.results.insert(call.clone(), sha256(message.as_bytes()));
         }

@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use clap::Args as ClapArgs;
-use sayback_core::{AskedQuestion, CallStart, Event, Item, Session, Speak};
+use sayback_core::{
+    Approval, ApprovalId, ApprovalOutcome, ApprovalWish, AskedQuestion, CallStart, Event, Item, Session,
+    SettledApproval, Speak,
+};
 use sayback_runtime::clock::{Clock, unix_seconds};
-use sayback_runtime::driver::{Driver, Parts};
+use sayback_runtime::driver::{Approver, Driver, Parts};
 use sayback_runtime::line::Line;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
@@ -105,16 +108,11 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     };
     let (mut driver, sender) = Driver::new(parts);
     driver.write_to(Arc::new(opened.journal.clone()));
+    driver.ask_operators(Box::new(AtTheKeyboard));
     let before = opened.before.take();
-    let start = CallStart {
-        transport: "chat".to_owned(),
-        call: id.clone(),
-        language: agent.language.clone(),
-        greeting: agent.greeting.clone(),
-        chat: true,
-    };
+    let start = beginning(&id, &agent);
     if interactive {
-        out!("{} · /tools /rewind N /new /quit · conversation {id}", agent.name);
+        out!("{} · /tools /rewind N /new /approve ID /reject ID /quit · conversation {id}", agent.name);
     }
     let session = waits.runtime().block_on(async move {
         let running = tokio::spawn(driver.run());
@@ -136,6 +134,16 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         out!("Stored. Go on with: sayback chat {} --resume {id}", args.agent.display());
     }
     Ok(0)
+}
+
+fn beginning(id: &str, agent: &sayback_runtime::agent::Agent) -> CallStart {
+    CallStart {
+        transport: "chat".to_owned(),
+        call: id.to_owned(),
+        language: agent.language.clone(),
+        greeting: agent.greeting.clone(),
+        chat: true,
+    }
 }
 
 /// Lines from standard input, each sent when the agent is ready for it.
@@ -175,8 +183,12 @@ fn read_lines(
                 Some(event) => event,
                 None => continue,
             },
+            ("/approve" | "/reject", argument) => {
+                answer(sender, argument, command == "/approve");
+                continue;
+            }
             (command, _) if command.starts_with('/') => {
-                out!("  unknown command; there are /rewind N, /new, /tools, /quit");
+                out!("  unknown command; there are /rewind N, /new, /tools, /approve ID, /reject ID, /quit");
                 continue;
             }
             _ => {
@@ -219,6 +231,36 @@ fn rewind(argument: &str, view: &View) -> Option<Event> {
     }
 }
 
+/// Whoever sits at the keyboard is the operator too, and answers with a command.
+#[derive(Debug)]
+struct AtTheKeyboard;
+
+impl Approver for AtTheKeyboard {
+    fn request(&mut self, _wish: ApprovalWish, _call: Sender<Event>) {}
+    fn withdraw(&mut self, _approval: ApprovalId, _reason: String) {}
+}
+
+/// Answers an approval. Its run, if there is one, is not waited for: what is typed next comes behind it.
+fn answer(sender: &Sender<Event>, argument: &str, confirmed: bool) {
+    match settled(argument, confirmed) {
+        // A call that is over needs no answer; the next line finds that out.
+        Some(event) => drop(sender.blocking_send(event)),
+        None => out!("  name what waits, like: /approve a_01"),
+    }
+}
+
+/// `a_01`, or `a_01 too much`: the answer to an approval, and why.
+fn settled(argument: &str, confirmed: bool) -> Option<Event> {
+    let (id, reason) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
+    let approval: ApprovalId = serde_json::from_value(Value::from(id)).ok()?;
+    let answer = Approval { confirmed, by: "the keyboard".to_owned(), payload: None };
+    let reason = Some(reason.trim().to_owned()).filter(|reason| !reason.is_empty());
+    Some(Event::Approvals(vec![SettledApproval {
+        approval,
+        outcome: ApprovalOutcome::Answered { answer, reason },
+    }]))
+}
+
 struct ChatLine {
     view: Arc<View>,
 }
@@ -250,6 +292,15 @@ impl Line for ChatLine {
                         "  this already ran, on {by:?}; another yes runs it again, with the same idempotency key"
                     );
                 }
+            }
+            Some("confirmation.requested") => {
+                let id = line["id"].as_str().unwrap_or_default();
+                out!("  [an operator must approve {id}: {}]", line["hint"].as_str().unwrap_or_default());
+                out!("  [/approve {id}, or /reject {id} WHY]");
+            }
+            Some("confirmation.answered") => {
+                let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+                out!("  [approval {}: {}]", text("id"), text("outcome"));
             }
             Some("question.dropped") => {
                 out!("  [question dropped: {}]", line["reason"].as_str().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! `sayback conform timing|replies|hash FILE`: conformance cases.
+//! `sayback conform timing|replies|hash|adk FILE`: conformance cases.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -51,6 +51,12 @@ enum What {
         /// JSON lines
         file: PathBuf,
     },
+    /// Transcripts of Google's ADK, over the wire of text sessions
+    #[cfg(feature = "serve")]
+    Adk {
+        /// JSON lines
+        file: PathBuf,
+    },
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
@@ -67,6 +73,8 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
             replies(file, model)
         }
         What::Hash { file } => hashes(file),
+        #[cfg(feature = "serve")]
+        What::Adk { file } => super::conform_adk::run(file).map(|(passed, failed)| tally(passed, failed)),
     }
 }
 

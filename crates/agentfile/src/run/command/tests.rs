@@ -8,7 +8,7 @@ fn shell(script: &str, limit: Duration) -> Command {
 }
 
 async fn run(script: &str, limit: Duration) -> Result<ToolOutput, String> {
-    let context = RunContext { idempotency_key: "h_01".to_owned(), ..RunContext::default() };
+    let context = RunContext::keyed("h_01".to_owned());
     shell(script, limit).run(json!({"a": 1}), context).await
 }
 

@@ -42,7 +42,7 @@ fn response(status: &str, body: &str) -> String {
 
 async fn run(url: Url, method: Method, headers: Vec<(String, Header)>) -> Result<ToolOutput, String> {
     let tool = Http { url, method, headers, limit: Duration::from_secs(20) };
-    let context = RunContext { idempotency_key: "h_01".to_owned(), ..RunContext::default() };
+    let context = RunContext::keyed("h_01".to_owned());
     tool.run(json!({"day": "a&b", "n": 2}), context).await
 }
 

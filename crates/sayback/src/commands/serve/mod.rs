@@ -16,6 +16,7 @@ use std::sync::Arc;
 use clap::Args as ClapArgs;
 use futures::future::BoxFuture;
 use sayback_runtime::switchboard::{Switchboard, Witnesses};
+use sayback_server::adk::Sessions;
 use sayback_server::webhook::{Delivered, deliver};
 use sayback_server::{Access, Api, Gauge};
 use tokio::net::TcpListener;
@@ -85,7 +86,8 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     };
     let stores = Stores::open(&config.store, config.ledger).await?;
     let access = Arc::new(access);
-    let board = Switchboard::new(Arc::clone(&desks) as _, Some(witnesses(&config, &stores)), config.limits);
+    let (kept, approvals) = (witnesses(&config, &stores), stores.approvals.clone());
+    let board = Switchboard::with_approvals(Arc::clone(&desks) as _, Some(kept), config.limits, approvals);
     let telephones = match config.sip.clone() {
         Some(options) => Some(Telephones::start(options, board.clone()).await?),
         None => None,
@@ -97,6 +99,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         browsers: browsers(&config, &board),
         recordings: config.record.as_ref().map(recordings::kept),
         gauges: gauges(&config, &board),
+        sessions: Sessions::new(Arc::clone(&desks) as _, stores.approvals.clone()),
         approvals: stores.approvals,
     };
     let routes = sayback_server::router(api)

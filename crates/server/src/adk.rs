@@ -1,0 +1,189 @@
+//! The wire of Google's Agent Development Kit (`google-adk` 2.12.0) for text sessions, so that what speaks to an ADK
+//! server can speak to this one.
+//!
+//! | route | |
+//! |---|---|
+//! | `POST`, `GET /apps/{app}/users/{user}/sessions` | makes a session; lists a user's |
+//! | `POST`, `GET`, `DELETE /apps/{app}/users/{user}/sessions/{id}` | makes one of that id; shows it; ends it |
+//! | `POST /run`, `POST /run_sse` | a message, and the events that come of it: as a list, or one by one |
+//!
+//! All need the role `app`; a message that answers a request for confirmation needs `approve` as well.
+//!
+//! The ADK coerces, runs twice and forgets in places; what is different here, on purpose, is in docs/approvals.md.
+
+mod log;
+mod message;
+mod sessions;
+
+use std::convert::Infallible;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse;
+use axum::response::{IntoResponse, Response, Sse};
+use futures::StreamExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::calls::unreadable;
+use crate::{Api, Problem, Role};
+
+pub use message::{Content, FunctionResponse, MessageError, Part};
+pub use sessions::{Run, SessionError, SessionKey, Sessions};
+
+/// The routes.
+pub(crate) fn routes() -> axum::Router<Api> {
+    use axum::routing::{get, post};
+    axum::Router::new()
+        .route("/apps/{app}/users/{user}/sessions", get(list).post(create))
+        .route("/apps/{app}/users/{user}/sessions/{id}", get(show).post(create_named).delete(end))
+        .route("/run", post(run))
+        .route("/run_sse", post(stream))
+}
+
+/// What may stand in the request for a session.
+#[derive(Debug, Default, Deserialize)]
+struct NewSession {
+    #[serde(default, alias = "sessionId")]
+    session_id: Option<String>,
+    #[serde(default)]
+    state: Option<Value>,
+    #[serde(default)]
+    events: Option<Vec<Value>>,
+}
+
+/// What may stand in a request for a run. What else an ADK client sends is of no use here.
+#[derive(Debug, Deserialize)]
+struct Asked {
+    #[serde(alias = "appName")]
+    app_name: String,
+    #[serde(alias = "userId")]
+    user_id: String,
+    #[serde(alias = "sessionId")]
+    session_id: String,
+    #[serde(alias = "newMessage")]
+    new_message: Content,
+}
+
+async fn create(
+    State(api): State<Api>,
+    Path((app, user)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<Value>, Problem> {
+    api.access.allow(&headers, Role::App)?;
+    let NewSession { session_id, state, events } = read(&body)?;
+    if events.is_some_and(|events| !events.is_empty()) {
+        let detail = "a session cannot begin with events of another one; leave `events` out";
+        return Err(Problem::bad("events-not-taken", detail));
+    }
+    let state = state.unwrap_or_else(|| json!({}));
+    Ok(Json(api.sessions.create((&app, &user), session_id, state).await?))
+}
+
+async fn create_named(
+    State(api): State<Api>,
+    Path((app, user, id)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<Value>, Problem> {
+    api.access.allow(&headers, Role::App)?;
+    let state: Option<Value> = read(&body)?;
+    let state = state.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    Ok(Json(api.sessions.create((&app, &user), Some(id), state).await?))
+}
+
+/// A body that may be empty.
+fn read<T: Default + serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    if body.trim_ascii().is_empty() {
+        return Ok(T::default());
+    }
+    let read: Option<T> =
+        serde_json::from_slice(body).map_err(|error| Problem::bad("bad-body", error.to_string()))?;
+    Ok(read.unwrap_or_default())
+}
+
+async fn list(
+    State(api): State<Api>,
+    Path((app, user)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Json<Vec<Value>>, Problem> {
+    api.access.allow(&headers, Role::App)?;
+    Ok(Json(api.sessions.list(&app, &user)))
+}
+
+async fn show(
+    State(api): State<Api>,
+    Path((app, user, id)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Problem> {
+    api.access.allow(&headers, Role::App)?;
+    Ok(Json(api.sessions.show(&SessionKey { app, user, id })?))
+}
+
+async fn end(
+    State(api): State<Api>,
+    Path((app, user, id)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Problem> {
+    api.access.allow(&headers, Role::App)?;
+    api.sessions.delete(&SessionKey { app, user, id }).await?;
+    Ok(Json(Value::Null))
+}
+
+async fn run(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Result<Json<Asked>, JsonRejection>,
+) -> Result<Json<Vec<Value>>, Problem> {
+    Ok(Json(begin(&api, &headers, body).await?.all().await))
+}
+
+async fn stream(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Result<Json<Asked>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let run = begin(&api, &headers, body).await?;
+    let events = futures::stream::unfold(run, |mut run| async move {
+        let events: Vec<Result<sse::Event, Infallible>> =
+            run.next().await?.iter().map(|event| Ok(sse::Event::default().data(event.to_string()))).collect();
+        Some((futures::stream::iter(events), run))
+    });
+    Ok(Sse::new(events.flatten()).into_response())
+}
+
+async fn begin(
+    api: &Api,
+    headers: &HeaderMap,
+    body: Result<Json<Asked>, JsonRejection>,
+) -> Result<Run, Problem> {
+    let who = api.access.allow(headers, Role::App)?;
+    let Json(Asked { app_name: app, user_id: user, session_id: id, new_message }) =
+        body.map_err(unreadable)?;
+    if new_message.parts.iter().any(|part| part.function_response.is_some()) {
+        api.access.allow(headers, Role::Approve)?;
+    }
+    Ok(api.sessions.run(&SessionKey { app, user, id }, &new_message, who).await?)
+}
+
+impl From<SessionError> for Problem {
+    fn from(error: SessionError) -> Self {
+        let detail = error.to_string();
+        match error {
+            SessionError::Unknown(_) => Self::not_found("no-such-session", detail),
+            SessionError::Exists(_) => Self::new(StatusCode::CONFLICT, "session-exists", detail),
+            SessionError::Name(_) => Self::bad("bad-name", detail),
+            SessionError::Full => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-sessions", detail).after(60)
+            }
+            SessionError::Agent(error) => error.into(),
+            SessionError::Message(_) => Self::bad("bad-message", detail),
+            SessionError::Approval(error) => error.into(),
+            SessionError::Over(_) => Self::new(StatusCode::GONE, "session-over", detail),
+        }
+    }
+}
