@@ -65,6 +65,35 @@ async fn a_voice_in_a_page_books_behind_the_question_and_not_over_it() {
     }
 }
 
+/// A recording for the browser's microphone: ten seconds of quiet, in which the agent greets, and then the caller.
+fn recording(folder: &std::path::Path) -> std::path::PathBuf {
+    let clip = std::fs::read(repository().join("tests/audio/book.wav")).unwrap();
+    let (head, sound) = clip.split_at(44);
+    let quiet = vec![0; 10 * 32_000];
+    let length = u32::try_from(quiet.len() + sound.len()).unwrap();
+    let mut bytes = head.to_vec();
+    bytes[4..8].copy_from_slice(&(length + 36).to_le_bytes());
+    bytes[40..44].copy_from_slice(&length.to_le_bytes());
+    bytes.extend(quiet);
+    bytes.extend(sound);
+    let path = folder.join("microphone.wav");
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_microphone_of_a_page_is_heard() {
+    let Some(program) = chromium::program().filter(|_| has_models()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start("[webrtc]\n");
+    let microphone = recording(folder.path());
+    let mut browser = Chromium::open(program, &server.page("/healthz"), Some(&microphone)).await;
+    let result = browser.run(&format!("{CALLER}({})", plan(json!({ "microphone": true })))).await;
+    let log = server.log(result["id"].as_str().unwrap());
+    assert!(log.contains("\"event\":\"question.heard\""), "{log}");
+    assert!(!log.contains("\"event\":\"tool.started\""), "nobody has said yes: {log}");
+}
+
 /// A call through a network of that kind, and its log.
 async fn call_through(way: Way, more: Value) -> Option<(Value, String)> {
     let program = chromium::program().filter(|_| has_models())?;
