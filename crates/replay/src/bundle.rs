@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sayback_core::{Command, Policy, Session, Time};
+use sayback_core::{CheckRequest, Command, EvidenceRecord, Output, Policy, Session, Time};
 use sayback_media::{Clip, pcm};
 use sayback_runtime::events::event_line;
 use sayback_runtime::record::{CallSheet, EVENTS, FORMAT, JOURNAL, Recorder, SHEET, SOUND};
@@ -17,7 +17,7 @@ mod recompute;
 mod retell;
 mod verify;
 
-pub use recompute::{Divergence, Recomputed, recompute};
+pub use recompute::{AskedCheck, Divergence, Recomputed, recompute};
 pub use retell::as_scenario;
 pub use verify::{Finding, Verified, verify};
 
@@ -171,6 +171,41 @@ fn read_sheet(path: &Path) -> Result<CallSheet, BundleError> {
     }
 }
 
+/// What a wish of the core leaves behind, apart from itself.
+enum Left<'a> {
+    /// A line of the event log.
+    Event(Value),
+    /// A decision's record.
+    Record(&'a EvidenceRecord),
+    /// A question to the model, whose answer is to be compared.
+    Check(&'a CheckRequest),
+    Nothing,
+}
+
+fn left(output: &Output) -> Left<'_> {
+    match &output.command {
+        Command::Report(report) => Left::Event(event_line(output.at, report)),
+        Command::Record(record) => Left::Record(record),
+        Command::Check(request) => Left::Check(request),
+        Command::OpenSegment { .. }
+        | Command::CloseSegment { .. }
+        | Command::JudgeEnd { .. }
+        | Command::Speak(_)
+        | Command::Pause
+        | Command::Resume
+        | Command::Clear
+        | Command::Generate { .. }
+        | Command::CancelGeneration { .. }
+        | Command::Prepare { .. }
+        | Command::RunPlain(_)
+        | Command::RunConfirmed(_)
+        | Command::RequestApproval(_)
+        | Command::WithdrawApproval { .. }
+        | Command::EndCall { .. }
+        | Command::Transfer { .. } => Left::Nothing,
+    }
+}
+
 /// Writes a call that was run on a virtual clock as a recording: the same events at the same times, decided once more.
 /// `sound` is called before each event with its time, so that the recorder gets the sound up to it.
 pub fn write_run(run: &CallRun, policy: &Policy, recorder: &Recorder, mut sound: impl FnMut(Time)) {
@@ -182,26 +217,10 @@ pub fn write_run(run: &CallRun, policy: &Policy, recorder: &Recorder, mut sound:
         session.handle(*at, event.clone());
         while let Some(output) = session.poll_output() {
             observer.on_output(&output);
-            match &output.command {
-                Command::Report(report) => observer.on_event(&event_line(output.at, report)),
-                Command::Record(record) => observer.on_record(record),
-                Command::OpenSegment { .. }
-                | Command::CloseSegment { .. }
-                | Command::JudgeEnd { .. }
-                | Command::Speak(_)
-                | Command::Pause
-                | Command::Resume
-                | Command::Clear
-                | Command::Generate { .. }
-                | Command::CancelGeneration { .. }
-                | Command::Prepare { .. }
-                | Command::RunPlain(_)
-                | Command::RunConfirmed(_)
-                | Command::RequestApproval(_)
-                | Command::WithdrawApproval { .. }
-                | Command::Check(_)
-                | Command::EndCall { .. }
-                | Command::Transfer { .. } => {}
+            match left(&output) {
+                Left::Event(line) => observer.on_event(&line),
+                Left::Record(record) => observer.on_record(record),
+                Left::Check(_) | Left::Nothing => {}
             }
         }
     }

@@ -20,6 +20,9 @@ use serde_json::Value;
 use crate::frozen::{canonical, sha256};
 
 mod patterns;
+mod stored;
+
+pub use stored::{Learner, RedactedJournal};
 
 use patterns::find;
 
@@ -68,6 +71,17 @@ pub fn is_redacted(text: &str) -> bool {
     ["phone", "email", "card", "iban", "question"].iter().any(|kind| text.contains(&format!("[{kind}:")))
 }
 
+/// Where the first thing lies that stands for a detail: `[email:1a2b3c4d]`.
+fn token_in(text: &str) -> Option<(usize, usize)> {
+    let ends = |from: usize| {
+        let (kind, rest) = text.get(from + 1..)?.split_once(':')?;
+        let known = ["phone", "email", "card", "iban", "question"].contains(&kind);
+        let digits = rest.get(..8)?.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (known && digits && rest.as_bytes().get(8) == Some(&b']')).then_some(from + kind.len() + 11)
+    };
+    text.match_indices('[').find_map(|(from, _)| Some((from, ends(from)?)))
+}
+
 /// Fields of the event log whose texts somebody said or a tool was given.
 pub const FIELDS: [&str; 7] = ["text", "words", "input", "message", "confirmed_by", "error", "veto"];
 
@@ -109,13 +123,23 @@ impl Redactor {
         }
         let mut out = String::with_capacity(text.len());
         let mut rest = text.as_str();
+        // What stands for a detail already may look like a number.
+        while let Some((from, to)) = token_in(rest) {
+            self.details(&rest[..from], &mut out);
+            out.push_str(&rest[from..to]);
+            rest = &rest[to..];
+        }
+        self.details(rest, &mut out);
+        out
+    }
+
+    fn details(&self, mut rest: &str, out: &mut String) {
         while let Some(found) = find(rest, &self.kinds) {
             out.push_str(&rest[..found.from]);
             out.push_str(&self.token(found.kind.name(), &found.plain));
             rest = &rest[found.to..];
         }
         out.push_str(rest);
-        out
     }
 
     /// A value without its details, field by field.
@@ -190,7 +214,7 @@ impl Redactor {
                 *message = self.text(message);
                 self.asked(hint, payload);
             }
-            Event::Reopened(reopened) => self.reopened(reopened),
+            Event::Reopened(reopened) => self.reopened(reopened, None),
             // Nothing that anybody said: what is added here must be looked at for it.
             Event::CallStarted(_)
             | Event::HungUp
@@ -285,11 +309,31 @@ impl Redactor {
         found
     }
 
-    fn reopened(&self, reopened: &mut Reopened) {
+    fn outcome(&self, outcome: &mut ToolOutcome) {
+        match outcome {
+            ToolOutcome::Done { message }
+            | ToolOutcome::Failed { message }
+            | ToolOutcome::NotRun { message } => *message = self.text(message),
+            ToolOutcome::Asks { message, hint, payload } => {
+                *message = self.text(message);
+                self.asked(hint, payload);
+            }
+            ToolOutcome::Unknown => {}
+        }
+    }
+
+    /// `open`: a question that stays as it was said.
+    fn reopened(&self, reopened: &mut Reopened, open: Option<&str>) {
+        for asked in &mut reopened.asked {
+            self.ask(&mut asked.question.input, &mut asked.question.question);
+            if let Some(ran) = &mut asked.ran {
+                ran.by = self.text(&ran.by);
+            }
+        }
         if let Some(OpenQuestion { input, question, .. }) = &mut reopened.open {
             self.ask(input, question);
         }
-        for item in &mut reopened.items {
+        for item in reopened.items.iter_mut().filter(|item| !Self::is_said(item, open)) {
             match item {
                 Item::Caller { text } | Item::Agent { text, .. } | Item::Told { text } => {
                     *text = self.text(text)
@@ -309,6 +353,7 @@ impl Redactor {
         }
         for run in &mut reopened.unsettled {
             run.confirmed_by = self.text(&run.confirmed_by);
+            self.outcome(&mut run.outcome);
         }
     }
 }

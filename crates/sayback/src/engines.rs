@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::future::BoxFuture;
 use sayback_agentfile::{AgentFile, LlmProvider, LlmSettings};
 use sayback_core::{CheckId, CheckRequest, HoldId, Session, ToolCall};
@@ -17,7 +18,7 @@ use sayback_providers::scripted::Scripted;
 use sayback_replay::engines::{BlockOn, NewVad, SoundEngines};
 use sayback_runtime::agent::Agent;
 use sayback_runtime::driver::Screen;
-use sayback_runtime::llm::{Llm, LlmRequest};
+use sayback_runtime::llm::{Llm, LlmEvent, LlmRequest};
 use sayback_runtime::prepare;
 use sayback_runtime::prompt::{check_request, step_request};
 
@@ -120,6 +121,35 @@ fn first_requests(agent: &Agent) -> [LlmRequest; 2] {
         limit: Duration::from_secs(90),
     };
     [step_request(agent, &session, &sayback_runtime::clock::calendar()), check_request(&check)]
+}
+
+/// The agent's own model for checks alone, which has read what every check begins with: in a call that is read while the
+/// call starts, so no check waits for it.
+pub(crate) fn checking_llm(waits: &Waits, agent: &Path) -> Result<Arc<dyn Llm>, Stop> {
+    let file = load_agent(agent)?;
+    waits.runtime().block_on(async {
+        let model = llm(&file.llm, None).await?;
+        let [_, check] = first_requests(&file.agent);
+        if let Err(error) = model.warm(check).await {
+            tracing::warn!("the model could not be warmed: {error}");
+        }
+        Ok(model)
+    })
+}
+
+/// What a model says to a check, word for word.
+///
+/// # Errors
+/// What the model's side says if it fails.
+pub(crate) async fn said_to_check(model: &Arc<dyn Llm>, request: &CheckRequest) -> Result<String, String> {
+    let mut stream = model.stream(check_request(request)).await.map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    while let Some(event) = stream.next().await {
+        if let LlmEvent::Text(piece) = event.map_err(|error| error.to_string())? {
+            text.push_str(&piece);
+        }
+    }
+    Ok(text)
 }
 
 async fn bare_llm(settings: &LlmSettings, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {

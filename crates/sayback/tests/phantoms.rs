@@ -18,6 +18,7 @@ use std::process::Command;
 
 use sayback_core::check::is_affirmation;
 use sayback_media::clip::{Clip, read_audio};
+use sayback_media::noise::active_level_dbfs;
 use sayback_media::telephone::over_the_line;
 use sayback_media::{resample, wav};
 use sayback_providers::piper::{Piper, PiperOptions};
@@ -441,8 +442,16 @@ fn kind_of(cat: &str, lang: &str, words: &str) -> Option<Kind> {
     }
 }
 
+/// A sound at the level of the caller's first word: whoever answers is the one who spoke before.
+fn of_the_caller(sound: &[f32]) -> Vec<f32> {
+    louder(sound, active_level_dbfs(&own("yes.wav"), RATE) - active_level_dbfs(sound, RATE))
+}
+
 /// A short recording as it is, faint and over the telephone; of a long one the beginning, the middle and the end.
 fn pieces(stem: &str, kind: Kind, sound: &[f32]) -> Vec<Trial> {
+    let answers = matches!(kind, Kind::Yes | Kind::No);
+    let levelled = answers.then(|| of_the_caller(sound));
+    let sound = levelled.as_deref().unwrap_or(sound);
     let cut = |from: usize| sound[from..(from + PIECE).min(sound.len())].to_vec();
     let whole = Trial::new(stem, kind, cut(0));
     if sound.len() > PIECE {
@@ -450,10 +459,10 @@ fn pieces(stem: &str, kind: Kind, sound: &[f32]) -> Vec<Trial> {
         let end = Trial::new(format!("{stem}-end"), kind, cut(sound.len() - PIECE));
         return vec![whole, middle, end];
     }
-    if !matches!(kind, Kind::Yes | Kind::No) {
+    if !answers {
         return vec![whole];
     }
-    let narrow = Trial::new(format!("{stem}-narrow"), kind, telephone(sound));
+    let narrow = Trial::new(format!("{stem}-narrow"), kind, of_the_caller(&telephone(sound)));
     let faint = Trial::new(format!("{stem}-faint"), kind, louder(sound, -12.0));
     vec![whole, narrow, faint]
 }

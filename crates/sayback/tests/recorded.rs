@@ -308,3 +308,64 @@ fn recordings_of_every_older_format_are_still_decided_the_same() {
     let folders = std::fs::read_dir(root().join("tests/recordings")).unwrap().count();
     assert!(said(&output).ends_with(&format!("{folders} passed, 0 failed\n")), "{}", said(&output));
 }
+
+/// A model on loopback that says the same to everything, for as long as the test lasts. Gives its address.
+fn model_that_says(word: &'static str) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                let header = line.to_lowercase();
+                if let Some(value) = header.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            let _ = std::io::copy(&mut std::io::Read::take(&mut reader, length), &mut std::io::sink());
+            let body = format!(
+                "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\ndata: [DONE]\n\n"
+            );
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n";
+            let _ = write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    format!("http://{address}/v1")
+}
+
+#[test]
+fn verify_asks_the_model_again_if_it_is_told_to() {
+    let folder = booked();
+    for (word, status) in [("yes", 0), ("unclear", 1)] {
+        let agent = std::fs::read_to_string(folder.path().join("agent.toml")).unwrap();
+        let llm = format!("provider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}\"", model_that_says(word));
+        std::fs::write(folder.path().join("live.toml"), agent.replace("provider = \"scripted\"", &llm))
+            .unwrap();
+        let output = sayback(folder.path())
+            .args(["verify", "recording", "--check-model", "live.toml"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+        assert!(said(&output).contains("asked about 1 answers again"), "{}", said(&output));
+        assert_eq!(
+            said(&output).contains("the model says \"unclear\" now"),
+            status == 1,
+            "{}",
+            said(&output)
+        );
+    }
+}
+
+#[test]
+fn a_recording_and_the_scenario_of_the_same_name_have_a_page_each() {
+    let folder = booked();
+    let told = replay(folder.path(), &["recording", "--as-scenario", "recording.call.toml"]);
+    assert!(told.status.success(), "{}", said(&told));
+    let output = replay(folder.path(), &[".", "--html", "pages"]);
+    assert!(output.status.success(), "{}", said(&output));
+    for name in ["recording.html", "recording-2.html"] {
+        assert!(folder.path().join("pages").join(name).is_file(), "{name}");
+    }
+}

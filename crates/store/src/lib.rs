@@ -57,6 +57,8 @@ impl Store {
         // What was written is on the disk when the write returns: a run that is not written may not begin.
         connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
         connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+        // What is written over is gone: personal details of a question that was open may not stay in the file.
+        connection.pragma_update(None, "secure_delete", true).map_err(failed)?;
         schema::bring_up_to_date(&mut connection, path)?;
         Ok(Self { path: Arc::new(path.to_owned()), connection: Arc::new(Mutex::new(connection)) })
     }

@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use sayback_core::{Command, Event, EvidenceRecord, Session, Time};
-use sayback_runtime::events::event_line;
+use sayback_core::{CheckAnswer, CheckRequest, Event, EvidenceRecord, Session, Time};
 use sayback_runtime::record::{FORMAT, JOURNAL, journal_line};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Bundle, BundleError};
+use super::{Bundle, BundleError, Left, left};
 use crate::scenario::around;
 
 /// What came of deciding a call again.
@@ -23,12 +22,23 @@ pub struct Recomputed {
     pub events: Vec<Value>,
     /// The records of decisions, as decided now.
     pub records: Vec<EvidenceRecord>,
+    /// What the model was asked about answers, and what came back.
+    pub checks: Vec<AskedCheck>,
     /// When the last thing happened.
     pub end: Time,
     /// The recording breaks off: within a line, or before all commands of the last input are written.
     pub torn: bool,
     /// The first command that is not as recorded.
     pub divergence: Option<Divergence>,
+}
+
+/// A check of a recorded call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedCheck {
+    /// What the model was asked.
+    pub request: CheckRequest,
+    /// What came back, its first word on it; `None`: nothing before the call was over.
+    pub answer: Option<CheckAnswer>,
 }
 
 /// Where a call that is decided again takes another course.
@@ -135,29 +145,21 @@ impl Work {
     }
 
     fn hand(&mut self, at: Time, event: Event) {
+        if let Event::Checked { check, answer } = &event
+            && let Some(asked) = self.done.checks.iter_mut().find(|asked| asked.request.check == *check)
+        {
+            asked.answer.get_or_insert_with(|| answer.clone());
+        }
         self.session.handle(at, event);
         while let Some(output) = self.session.poll_output() {
             self.pending.push_back(journal_line(&output));
-            match output.command {
-                Command::Report(report) => self.done.events.push(event_line(output.at, &report)),
-                Command::Record(record) => self.done.records.push(*record),
-                Command::OpenSegment { .. }
-                | Command::CloseSegment { .. }
-                | Command::JudgeEnd { .. }
-                | Command::Speak(_)
-                | Command::Pause
-                | Command::Resume
-                | Command::Clear
-                | Command::Generate { .. }
-                | Command::CancelGeneration { .. }
-                | Command::Prepare { .. }
-                | Command::RunPlain(_)
-                | Command::RunConfirmed(_)
-                | Command::RequestApproval(_)
-                | Command::WithdrawApproval { .. }
-                | Command::Check(_)
-                | Command::EndCall { .. }
-                | Command::Transfer { .. } => {}
+            match left(&output) {
+                Left::Event(line) => self.done.events.push(line),
+                Left::Record(record) => self.done.records.push(record.clone()),
+                Left::Check(request) => {
+                    self.done.checks.push(AskedCheck { request: request.clone(), answer: None });
+                }
+                Left::Nothing => {}
             }
         }
     }

@@ -82,15 +82,15 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let waits = Waits::new()?;
     let store = super::stored::open(args.store.as_deref())?;
     let model = warmed_llm(&waits, &file, args.script.as_deref())?;
-    let mut observers = super::log::observers(args.events.as_deref(), super::record::redactor(&file))?;
+    let redactor = super::record::redactor(&file);
+    let mut observers = super::log::observers(args.events.as_deref(), redactor.clone())?;
     let fresh = || format!("chat-{}-{}", unix_seconds(), std::process::id());
-    let mut opened = Opened::new(&store, &file.agent.name, args.resume.as_deref(), fresh)?;
+    let mut opened = Opened::new(&store, &file.agent.name, args.resume.as_deref(), fresh, redactor)?;
     let id = opened.id.clone();
     let recorder = super::record::begin(args.record.as_deref(), &file, &id, "chat")?;
     observers.extend(recorder.as_ref().map(|recorder| recorder.observer()));
     let view = Arc::new(View::default());
     let interactive = std::io::stdin().is_terminal();
-    let line = ChatLine { view: Arc::clone(&view) };
     let screen = file
         .llm
         .may_be_local()
@@ -101,13 +101,13 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         agent: Arc::clone(&agent),
         llm: model,
         screen,
-        line: Box::new(line),
+        line: Box::new(ChatLine { view: Arc::clone(&view) }),
         observers,
         call: id.clone(),
         clock,
     };
     let (mut driver, sender) = Driver::new(parts);
-    driver.write_to(Arc::new(opened.journal.clone()));
+    driver.write_to(Arc::clone(&opened.journal));
     driver.ask_operators(Box::new(AtTheKeyboard));
     let before = opened.before.take();
     let start = beginning(&id, &agent);

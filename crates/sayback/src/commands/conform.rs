@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
-use futures::StreamExt;
 use sayback_core::check::{Reply, parse_verdict, veto};
 use sayback_core::{CheckId, CheckRequest, HoldId, Verdict};
 use sayback_replay::conform::run_timing;
@@ -16,10 +15,9 @@ use sayback_replay::timing::{
 use sayback_runtime::clock::Clock;
 use sayback_runtime::frozen::{canonical, parse_strict};
 use sayback_runtime::ledger::{Args as HashedArgs, Hasher, Key};
-use sayback_runtime::llm::{Llm, LlmEvent};
-use sayback_runtime::prompt::check_request;
+use sayback_runtime::llm::Llm;
 
-use crate::engines::{Waits, llm, load_agent};
+use crate::engines::{Waits, checking_llm, said_to_check};
 use crate::exit::{FAULTS, Stop};
 
 #[derive(Debug, ClapArgs)]
@@ -144,7 +142,7 @@ fn replies(file: &std::path::Path, agent: Option<&PathBuf>) -> Result<u8, Stop> 
     let cases = load_cases(file, parse_replies).map_err(unusable)?;
     let waits = Waits::new()?;
     let model = match agent {
-        Some(path) => Some(waits.runtime().block_on(llm(&load_agent(path)?.llm, None))?),
+        Some(path) => Some(checking_llm(&waits, path)?),
         None => None,
     };
     let mut table: BTreeMap<(String, String), usize> = BTreeMap::new();
@@ -205,21 +203,15 @@ fn print_tables(table: &BTreeMap<(String, String), usize>, tallies: &BTreeMap<&s
     out!("plain English yeses missed: {} of {}", english.0, english.1);
 }
 
-/// How long the checks took, the first apart: it also reads the prompt that the others share.
+/// How long the checks took. The prompt that they share was read before the first.
 fn print_times(mut took: Vec<Duration>) {
     if took.is_empty() {
         return;
     }
-    let first = took.remove(0).as_millis();
     took.sort_unstable();
     let at =
         |percent: usize| took.get(took.len() * percent / 100).or(took.last()).map_or(0, Duration::as_millis);
-    out!(
-        "a check took {} ms in the median, {} at 95 %, {} at most; the first {first} ms",
-        at(50),
-        at(95),
-        at(100)
-    );
+    out!("a check took {} ms in the median, {} at 95 %, {} at most", at(50), at(95), at(100));
 }
 
 fn name(verdict: Verdict) -> String {
@@ -229,7 +221,7 @@ fn name(verdict: Verdict) -> String {
 fn judge(case: &ReplyCase, model: Option<&Arc<dyn Llm>>, waits: &Waits) -> (Verdict, String) {
     let said = match model {
         None => Verdict::Yes,
-        Some(model) => match waits.runtime().block_on(ask(case, model)) {
+        Some(model) => match waits.runtime().block_on(said_to_check(model, &request(case))) {
             Ok(text) => parse_verdict(&text).unwrap_or(Verdict::Unclear),
             Err(error) => return (Verdict::Unclear, error),
         },
@@ -252,8 +244,8 @@ fn judge(case: &ReplyCase, model: Option<&Arc<dyn Llm>>, waits: &Waits) -> (Verd
     veto(&reply).map_or((Verdict::Yes, String::new()), |veto| (Verdict::Unclear, veto.to_string()))
 }
 
-async fn ask(case: &ReplyCase, model: &Arc<dyn Llm>) -> Result<String, String> {
-    let request = CheckRequest {
+fn request(case: &ReplyCase) -> CheckRequest {
+    CheckRequest {
         check: CheckId(1),
         hold: HoldId(1),
         question: case.question.clone(),
@@ -262,13 +254,5 @@ async fn ask(case: &ReplyCase, model: &Arc<dyn Llm>) -> Result<String, String> {
         input: String::new(),
         sounded: sayback_core::Sounded::default(),
         limit: Duration::from_secs(30),
-    };
-    let mut stream = model.stream(check_request(&request)).await.map_err(|error| error.to_string())?;
-    let mut text = String::new();
-    while let Some(event) = stream.next().await {
-        if let LlmEvent::Text(piece) = event.map_err(|error| error.to_string())? {
-            text.push_str(&piece);
-        }
     }
-    Ok(text)
 }

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use sayback_core::{Event, Time};
 use sayback_runtime::driver::Observer;
-use sayback_runtime::redact::Redactor;
+use sayback_runtime::redact::{Learner, Redactor};
 use serde_json::Value;
 
 use crate::exit::{Stop, unwritable};
@@ -19,13 +18,6 @@ struct Log {
 }
 
 impl Observer for Log {
-    fn on_input(&mut self, _at: Time, event: &Event) {
-        // It must know the questions before they are told.
-        if let Some(redactor) = &self.redactor {
-            redactor.learn(event);
-        }
-    }
-
     fn on_event(&mut self, line: &Value) {
         let told = self.redactor.as_ref().map(|redactor| redactor.line(line));
         let line = told.as_ref().unwrap_or(line);
@@ -35,12 +27,17 @@ impl Observer for Log {
     }
 }
 
-/// What listens to a call whose event log was asked for.
+/// What listens to a call: its event log, if one was asked for, and what learns which questions are built from details
+/// that are not kept anywhere.
 pub(crate) fn observers(
     path: Option<&Path>,
     redactor: Option<Redactor>,
 ) -> Result<Vec<Box<dyn Observer>>, Stop> {
-    let Some(path) = path else { return Ok(Vec::new()) };
-    let file = File::create(path).map_err(|error| unwritable(path, &error))?;
-    Ok(vec![Box::new(Log { file, name: path.display().to_string(), redactor })])
+    let mut observers: Vec<Box<dyn Observer>> = Vec::new();
+    observers.extend(redactor.clone().map(|redactor| Box::new(Learner(redactor)) as Box<dyn Observer>));
+    if let Some(path) = path {
+        let file = File::create(path).map_err(|error| unwritable(path, &error))?;
+        observers.push(Box::new(Log { file, name: path.display().to_string(), redactor }));
+    }
+    Ok(observers)
 }

@@ -1,6 +1,6 @@
 //! `sayback replay PATH…`: scenarios and recorded calls on a virtual clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -404,9 +404,22 @@ fn stem(path: &Path) -> String {
     name.strip_suffix(".call.toml").unwrap_or(&name).to_owned()
 }
 
+/// A name for what is written of each call: that of its own file, with a number behind it where another call has that
+/// name already. A recording and the scenario made from it often do.
+fn names(done: &[Done]) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let name = |call: &Done| {
+        let stem = stem(&call.outcome.path);
+        let numbered = (2..).map(|n| format!("{stem}-{n}"));
+        let free = std::iter::once(stem.clone()).chain(numbered).find(|name| taken.insert(name.clone()));
+        free.unwrap_or(stem)
+    };
+    done.iter().map(name).collect()
+}
+
 fn write_pages(folder: &Path, done: &[Done]) -> Result<(), Stop> {
     std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
-    for Done { outcome, run } in done {
+    for (Done { outcome, run }, name) in done.iter().zip(names(done)) {
         let failures = match &outcome.result {
             RunResult::Failed(failures) => failures.as_slice(),
             RunResult::Passed | RunResult::Unusable(_) => &[],
@@ -420,7 +433,7 @@ fn write_pages(folder: &Path, done: &[Done]) -> Result<(), Stop> {
             recording: sound.as_deref().map(|bytes| Recording { mime: "audio/flac", bytes }),
             failures,
         });
-        let path = folder.join(format!("{}.html", stem(&outcome.path)));
+        let path = folder.join(format!("{name}.html"));
         std::fs::write(&path, page).map_err(|error| unwritable(&path, &error))?;
     }
     Ok(())
@@ -428,8 +441,9 @@ fn write_pages(folder: &Path, done: &[Done]) -> Result<(), Stop> {
 
 fn write_recordings(folder: &Path, done: &[Done]) -> Result<(), Stop> {
     std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
-    for Done { outcome, run } in done.iter().filter(|d| !d.run.caller.is_empty()) {
-        let path = folder.join(format!("{}.flac", stem(&outcome.path)));
+    let sounding = done.iter().zip(names(done)).filter(|(call, _)| !call.run.caller.is_empty());
+    for (Done { run, .. }, name) in sounding {
+        let path = folder.join(format!("{name}.flac"));
         std::fs::write(&path, flac(run)?).map_err(|error| unwritable(&path, &error))?;
     }
     Ok(())

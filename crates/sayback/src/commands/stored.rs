@@ -1,12 +1,14 @@
 //! Stored conversations.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sayback_core::{
     AskedQuestion, CallId, HoldId, Item, OpenQuestion, PastRun, Reopened, Session, ToolOutcome,
 };
 use sayback_runtime::journal::{Journal, Snapshot};
-use sayback_store::{ConversationJournal, Store, Stored, StoredRun};
+use sayback_runtime::redact::{RedactedJournal, Redactor};
+use sayback_store::{Store, Stored, StoredRun};
 
 use crate::exit::Stop;
 
@@ -35,20 +37,25 @@ pub(crate) struct Opened {
     pub(crate) id: String,
     /// What was said before, if it goes on.
     pub(crate) before: Option<Reopened>,
-    pub(crate) journal: ConversationJournal,
+    pub(crate) journal: Arc<dyn Journal>,
 }
 
 impl Opened {
-    /// The stored conversation that `resume` names, or a new one called `fresh`.
+    /// The stored conversation that `resume` names, or a new one called `fresh`; kept without what `redactor` takes out.
     pub(crate) fn new(
         store: &Store,
         agent: &str,
         resume: Option<&str>,
         fresh: impl FnOnce() -> String,
+        redactor: Option<Redactor>,
     ) -> Result<Self, Stop> {
+        let kept = |journal: Arc<dyn Journal>| match redactor {
+            Some(redactor) => Arc::new(RedactedJournal::new(journal, redactor)) as Arc<dyn Journal>,
+            None => journal,
+        };
         let Some(id) = resume else {
             let id = fresh();
-            let journal = store.begin_conversation(&id, agent);
+            let journal = kept(Arc::new(store.begin_conversation(&id, agent)));
             return Ok(Self { id, before: None, journal });
         };
         // Looked at first: one that cannot be read is left as it is.
@@ -58,7 +65,7 @@ impl Opened {
             store.reopen(id, agent).map_err(Stop::unusable)?.ok_or_else(|| unknown(store, id))?;
         let before = read(id, &stored)?;
         show(id, &before, &stored.runs);
-        Ok(Self { id: id.to_owned(), before: Some(before), journal })
+        Ok(Self { id: id.to_owned(), before: Some(before), journal: kept(Arc::new(journal)) })
     }
 
     /// Stores the conversation as the call left it.

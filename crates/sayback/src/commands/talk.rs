@@ -155,9 +155,10 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let waits = Waits::new()?;
     let store = super::stored::open(args.store.as_deref())?;
     let model = warmed_llm(&waits, &file, args.script.as_deref())?;
-    let mut observers = super::log::observers(args.events.as_deref(), super::record::redactor(&file))?;
+    let redactor = super::record::redactor(&file);
+    let mut observers = super::log::observers(args.events.as_deref(), redactor.clone())?;
     let fresh = || format!("talk-{}-{}", unix_seconds(), std::process::id());
-    let opened = Opened::new(&store, &file.agent.name, args.resume.as_deref(), fresh)?;
+    let opened = Opened::new(&store, &file.agent.name, args.resume.as_deref(), fresh, redactor)?;
     let clock = Clock::start();
     let (line, facts) = MicLine::open(options, call_clock(clock)).map_err(missing)?;
     let (input, output) = line.devices();
@@ -200,7 +201,7 @@ async fn hold(
         chat: false,
     };
     let (mut driver, sender) = Driver::new(parts);
-    driver.write_to(Arc::new(opened.journal.clone()));
+    driver.write_to(Arc::clone(&opened.journal));
     let (ear, listener) = ears(engines, sender.clone());
     driver.listen(listener);
     let hear = sender.clone();
