@@ -59,10 +59,20 @@ impl Session {
     pub(crate) fn on_asked(&mut self, call: CallId, outcome: Prepared) {
         let fresh = self.gate.hold.as_ref().is_none_or(|hold| hold.call != call);
         let up = self.line.up && self.line.hung_up.is_none() && !self.line.ended;
+        // Whoever takes their leave asks nothing more, or the call would end with a question open.
+        let leaving = self.line.ending.is_some() || self.line.transfer.is_some();
         if let Prepared::Ask { tool, .. } = &outcome
             && self.line.unanswered
         {
             self.tell(nobody_answered(&tool.name));
+        } else if let Prepared::Ask { tool, .. } = &outcome
+            && up
+            && leaving
+        {
+            self.tell(format!(
+                "The call is about to end: {} was not asked about and did not run.",
+                tool.name
+            ));
         } else if up && fresh && matches!(outcome, Prepared::Ask { .. }) {
             self.hold(call, outcome, None);
             if !self.gate.committing() {
