@@ -147,6 +147,7 @@ mod tests {
             question: "Shall I close it?".to_owned(),
             language: "en".to_owned(),
             terms: sayback_core::AskTerms::default(),
+            approval: None,
         }
     }
 
