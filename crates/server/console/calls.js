@@ -54,7 +54,7 @@ async function begin(agent, button) {
     dispatchEvent(new Event("own-call"));
     location.hash = `#/calls/${encodeURIComponent(call.id)}`;
   } catch (error) {
-    const absent = error instanceof TypeError || error.code === "no-such-route";
+    const absent = error instanceof TypeError || error.code === "no-webrtc";
     tell(absent ? "This server takes no calls from browsers. Add a [webrtc] table to its file." : `No call: ${error.message}`, "bad");
   }
   button.disabled = false;
