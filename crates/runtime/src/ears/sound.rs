@@ -49,6 +49,10 @@ impl Sound {
         if start > next + u64::from(RATE) / 100 {
             self.samples.extend(std::iter::repeat_n(0, usize::try_from(start - next).unwrap_or(0)));
         }
+        // Later stamps know better: what is placed too late moves with them, or words would be cut off at their end.
+        if start + u64::from(RATE) / 100 < next {
+            self.first = self.first.saturating_sub(next - start);
+        }
         if gated {
             self.samples.extend(std::iter::repeat_n(0, samples.len()));
         } else {
@@ -120,5 +124,15 @@ mod tests {
         sound.forget_before(None);
         assert_eq!(sound.slice(second(0), second(30)).len(), IDLE);
         assert!(sound.samples.capacity() <= 2 * IDLE);
+    }
+
+    #[test]
+    fn sound_that_was_stamped_too_late_moves_to_where_later_stamps_put_it() {
+        let mut sound = Sound::default();
+        sound.add(Time::from_millis(1_300), &[0.5; 1_600], false);
+        sound.add(Time::from_millis(1_100), &[0.25; 1_600], false);
+        let found = sound.slice(Time::from_millis(1_000), Time::from_millis(1_200));
+        assert_eq!(found.len(), 3_200);
+        assert!((found[0] - 0.5).abs() < 1e-3 && (found[1_600] - 0.25).abs() < 1e-3);
     }
 }
