@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sayback_core::{ApprovalId, ApprovalWish, CallStart, Event, SettledApproval};
 use sayback_runtime::approvals::{ApprovalError, ApprovalQueue, Asker};
-use sayback_runtime::approver::{ask, outcome, queue_id, written};
+use sayback_runtime::approver::{ask, outcome, queue_id, written as request_of};
 use sayback_runtime::clock::{Clock, unix_millis};
 use sayback_runtime::driver::{Approver, Driver, Parts};
 use sayback_runtime::switchboard::{Asked, Desk, Desks, NotNow};
@@ -83,6 +83,8 @@ struct Open {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Messages and answers sent; only whoever has the turn adds to it.
     sent: Arc<AtomicU64>,
+    /// Requests that are in the queue: before that, nobody can answer them.
+    written: watch::Sender<usize>,
     state: Value,
 }
 
@@ -91,6 +93,7 @@ struct Open {
 pub struct Run {
     log: Log,
     reached: watch::Receiver<Reached>,
+    written: watch::Receiver<usize>,
     /// How many events were given out.
     at: usize,
     /// From how many on it is over, once nothing goes on.
@@ -110,6 +113,9 @@ impl Run {
             }
             let done = reached.over || (reached.idle && reached.taken >= self.goal);
             if done || self.reached.changed().await.is_err() {
+                // Whoever was told of a request may answer it at once.
+                let requests = self.log.asked().len();
+                let _ = self.written.wait_for(|written| *written >= requests).await;
                 return None;
             }
         }
@@ -191,7 +197,7 @@ impl Sessions {
             clock,
         };
         let (mut driver, call) = Driver::new(parts);
-        let (turn, sent) = (Arc::default(), Arc::default());
+        let (turn, sent, written) = (Arc::default(), Arc::default(), watch::Sender::new(0));
         let SessionKey { app, user, id } = key.clone();
         driver.ask_operators(Box::new(SessionApprover {
             queue: self.approvals.clone(),
@@ -200,6 +206,7 @@ impl Sessions {
             agent: desk.agent.name.clone(),
             turn: Arc::clone(&turn),
             sent: Arc::clone(&sent),
+            written: written.clone(),
             withdraw: BTreeMap::new(),
         }));
         let start = CallStart {
@@ -216,7 +223,7 @@ impl Sessions {
         tokio::spawn(async move {
             driver.run().await;
         });
-        Open { conversation, call, log, turn, sent, state }
+        Open { conversation, call, log, turn, sent, written, state }
     }
 
     /// A session with its events.
@@ -275,22 +282,24 @@ impl Sessions {
             Said::Text(text) => Some(open.message(text)),
             Said::Answers(answers) => self.answer(&open, &answers, by).await?,
         };
-        let reached = open.log.reached();
+        let (reached, written) = (open.log.reached(), open.written.subscribe());
         if let Some(event) = event {
             open.log.user(serde_json::to_value(Sent(content)).unwrap_or_default());
             let at = open.log.len();
             let goal = open.sent.fetch_add(1, Ordering::AcqRel) + 1;
             open.call.send(event).await.map_err(|_| SessionError::Over(key.id.clone()))?;
-            return Ok(Run { log: open.log.clone(), reached, at, goal, _turn: turn });
+            return Ok(Run { log: open.log.clone(), reached, written, at, goal, _turn: turn });
         }
         let (at, goal) = (open.log.len(), open.sent.load(Ordering::Acquire));
-        Ok(Run { log: open.log.clone(), reached, at, goal, _turn: turn })
+        Ok(Run { log: open.log.clone(), reached, written, at, goal, _turn: turn })
     }
 
     /// Answers requests: each is looked at before any is answered, so that a message is taken whole or not at all.
     /// `None`: all of them were answered before, and nothing comes of it (ADK-16).
     async fn answer(&self, open: &Open, answers: &[Answer], by: &str) -> Result<Option<Event>, SessionError> {
         let asked = open.log.asked();
+        // One that came up outside a run may not be there yet.
+        let _ = open.written.subscribe().wait_for(|written| *written >= asked.len()).await;
         let (mut wanted, mut stray) = (Vec::new(), false);
         for Answer { id, body } in answers {
             let approval = asked.iter().copied().find(|known| queue_id(&open.conversation, *known) == *id);
@@ -364,6 +373,7 @@ struct SessionApprover {
     agent: String,
     turn: Arc<tokio::sync::Mutex<()>>,
     sent: Arc<AtomicU64>,
+    written: watch::Sender<usize>,
     withdraw: BTreeMap<ApprovalId, oneshot::Sender<String>>,
 }
 
@@ -373,11 +383,14 @@ impl Approver for SessionApprover {
         let approval = wish.approval;
         let (withdraw, withdrawn) = oneshot::channel();
         self.withdraw.insert(approval, withdraw);
-        let request = written((&self.conversation, &self.agent), self.asker.clone(), wish);
-        let asked = ask(self.queue.clone(), request, withdrawn);
+        let request = request_of((&self.conversation, &self.agent), self.asker.clone(), wish);
+        let (queue, written) = (self.queue.clone(), self.written.clone());
         let (turn, sent) = (Arc::clone(&self.turn), Arc::clone(&self.sent));
         tokio::spawn(async move {
-            if let Some(outcome) = asked.await {
+            // What this comes to is found again in the next line, which waits for the answer.
+            let _ = queue.request(&request).await;
+            written.send_modify(|written| *written += 1);
+            if let Some(outcome) = ask(queue, request, withdrawn).await {
                 let _turn = turn.lock().await;
                 sent.fetch_add(1, Ordering::AcqRel);
                 // A session that is over needs no answer.
