@@ -164,7 +164,7 @@ mod tests {
         for (offer, expected) in [
             (String::new(), "does not begin with v=0"),
             ("v=0\r\n".to_owned(), "no ICE name"),
-            (OFFER.repeat(40), "larger than 32 KiB"),
+            (OFFER.repeat(100), "larger than 32 KiB"),
             (long, "2,048 bytes"),
             (many, "more than 8 sections"),
             (OFFER.replace("s=-", "s=\u{0}"), "control characters"),
