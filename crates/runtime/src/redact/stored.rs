@@ -70,10 +70,10 @@ impl Redactor {
         now
     }
 
-    /// Whether a question and its input are without details.
+    /// Whether a question and its input are without details. What an operator filled in may be one.
     fn is_bare(&self, question: &OpenQuestion) -> bool {
-        let OpenQuestion { mut input, question, .. } = question.clone();
-        !self.frozen(&mut input) && self.text(&question) == question
+        let OpenQuestion { mut input, question, approval, .. } = question.clone();
+        approval.is_none() && !self.frozen(&mut input) && self.text(&question) == question
     }
 
     /// Whether this is what the agent said last, word for word.
