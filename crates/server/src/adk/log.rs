@@ -411,20 +411,20 @@ impl Observer for Log {
             && !told.requests.get(id).is_some_and(|known| known.inside)
         {
             told.resume(&call_id.0, Some(json!({ "error": REJECTED })));
-        } else if let Command::Report(Report::QuestionHeld { .. }) = &output.command {
-            if let Some(step) = told.step.as_mut() {
-                step.asks = true;
-                let waits =
-                    json!({ "status": "The caller is being asked to confirm; nothing has happened yet." });
-                let open: Vec<String> = step
-                    .calls
-                    .iter()
-                    .map(|c| c.id.0.clone())
-                    .filter(|id| !step.results.contains_key(id))
-                    .collect();
-                if let Some(call) = open.first() {
-                    step.results.insert(call.clone(), waits);
-                }
+        } else if let Command::Report(Report::QuestionHeld { .. }) = &output.command
+            && let Some(step) = told.step.as_mut()
+        {
+            step.asks = true;
+            let waits =
+                json!({ "status": "The caller is being asked to confirm; nothing has happened yet." });
+            let open: Vec<String> = step
+                .calls
+                .iter()
+                .map(|c| c.id.0.clone())
+                .filter(|id| !step.results.contains_key(id))
+                .collect();
+            if let Some(call) = open.first() {
+                step.results.insert(call.clone(), waits);
             }
         }
     }
