@@ -142,7 +142,7 @@ impl Case {
         if self.case.starts_with("policy_raises") {
             return Rule::Fails;
         }
-        let requests = self.turns.iter().flat_map(|turn| &turn.events).flat_map(|event| parts(event));
+        let requests = self.turns.iter().flat_map(|turn| &turn.events).flat_map(parts);
         let small = requests
             .filter_map(|part| {
                 part["functionCall"]["args"]["originalFunctionCall"]["args"]["amount"].as_f64()
