@@ -79,7 +79,8 @@ async fn adk_03_the_rule_sees_what_would_run() {
 
 #[tokio::test]
 async fn adk_04_only_a_clear_no_lets_it_run() {
-    let rules: [fn(&Value) -> Result<Value, String>; 7] = [
+    type Decides = fn(&Value) -> Result<Value, String>;
+    let rules: [Decides; 7] = [
         |_| Ok(Value::Null),
         |_| Ok(json!(0)),
         |_| Ok(json!("")),
