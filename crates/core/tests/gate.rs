@@ -741,3 +741,31 @@ fn vc_39_a_word_beside_what_nobody_said_is_no_yes() {
                6900 speech 3 6900\n7300 end 3 7200\n7400 words 3 okay\n7700 check c1 yes";
     check(&Policy::default(), &after_asked(far), "answer.checked question=h_01 words=okay\ntool.started");
 }
+
+/// A yes was heard and reported, and "yes" came again before it ran: the moment at which the whole answer is complete is
+/// a deadline like any other, so that what happens then does not wait for somebody to look.
+#[test]
+fn a_yes_that_is_said_again_is_judged_when_the_whole_answer_is_complete() {
+    let yes = "5300 speech 2 5300\n5500 end 2 5450\n5500 words 2 yes\n5700 check c1 yes";
+    let after_speech =
+        "5820 speak Hello.\n5850 began u2\n5900 speech 3 5900\n6000 end 3 5990\n6000 words 3 yes";
+    check(
+        &Policy::default(),
+        &after_asked(&format!("{yes}\n{after_speech}\n9000 tick")),
+        "5800 answer.checked question=h_01 words=yes onset_ms=5300.0 margin_ms=300.0 verdict=yes
+         6340 caller.turn text=yes yes
+         6340 question.repeated
+         - tool.started",
+    );
+    let beside_music = "5900 speech 3 5900\n6000 end 3 5990\n6000 words 3 yes
+                        6050 speech 4 6050\n6100 end 4 6090\n6110 phantom 4 [Music]";
+    check(
+        &Policy::default(),
+        &after_asked(&format!("{yes}\n{beside_music}\n9000 tick")),
+        "5800 answer.checked question=h_01 words=yes onset_ms=5300.0 margin_ms=300.0 verdict=yes
+         6340 answer.checked question=h_01 words=yes yes onset_ms=5300.0 margin_ms=300.0 verdict=unclear veto=phantom_beside
+         - tool.started",
+    );
+    let alone = "5900 speech 3 5900\n6000 end 3 5990\n6000 words 3 yes";
+    check(&Policy::default(), &after_asked(&format!("{yes}\n{alone}")), "6590 tool.started");
+}

@@ -26,6 +26,8 @@ use crate::session::gate::{Answer, Check, Hold, Stage};
 use crate::session::hear::Place;
 use crate::time::Time;
 
+const YES: CheckAnswer = CheckAnswer::Verdict { verdict: Verdict::Yes };
+
 impl Session {
     /// Collects new answer segments and acts on a check that has answered.
     pub(crate) fn settle_answer(&mut self) {
@@ -107,16 +109,24 @@ impl Session {
         self.complete_at(&with_words)
     }
 
-    /// Whether anything happens at the moment the answer turn is complete: a check to start, or to make use of.
+    /// Whether anything happens at the moment the answer turn is complete: a check to start, or a verdict to act on.
+    /// A yes that was reported only waits for its grace, unless what was said since takes its effect away.
     pub(crate) fn answer_wants_turn(&self) -> bool {
         let Some(hold) = self.gate.heard() else { return false };
+        let waits = hold.answer.reported && self.yes_stands(hold);
         if hold.answer.digit.is_some() {
-            return !hold.answer.reported;
+            return !waits;
         }
         hold.answer.check.as_ref().is_none_or(|check| {
-            let answered = check.answer.is_some() && !hold.answer.reported;
-            answered || !covers(check, &self.answer_words(hold), &hold.language)
+            let acts = check.answer.as_ref().is_some_and(|answer| *answer != YES || !waits);
+            acts || !covers(check, &self.answer_words(hold), &hold.language)
         })
+    }
+
+    /// Whether a yes to this hold may run as things stand: the question was the last thing heard before it, the caller
+    /// has not asked to wait, and nothing was heard beside it that nobody can have said.
+    fn yes_stands(&self, hold: &Hold) -> bool {
+        !self.is_stale(hold) && hold.rounds.wait_since.is_none() && self.veto_beside(hold).is_none()
     }
 
     pub(crate) fn early_check_at(&self) -> Option<Time> {
@@ -183,7 +193,7 @@ impl Session {
         let hold = self.gate.heard()?;
         if let Some((digit, _)) = hold.answer.digit {
             let check = Check { id: CheckId(0), words: digit.to_string(), started: self.now, answer: None };
-            return Some((check, CheckAnswer::Verdict { verdict: Verdict::Yes }));
+            return Some((check, YES));
         }
         let check = hold.answer.check.clone()?;
         let words = self.answer_words(hold);
@@ -198,9 +208,13 @@ impl Session {
     }
 
     fn apply(&mut self, check: Check, mut answer: CheckAnswer) {
-        let yes = answer == CheckAnswer::Verdict { verdict: Verdict::Yes };
+        let yes = answer == YES;
         if let Some(veto) = self.gate.heard().filter(|_| yes).and_then(|hold| self.veto_beside(hold)) {
             answer = CheckAnswer::Vetoed { veto: veto.to_string() };
+            // A yes that was reported while the music was still to come is taken back.
+            if let Some(hold) = self.gate.open_mut() {
+                hold.answer.reported = false;
+            }
         }
         self.report_checked(&check, &answer);
         self.note_judged(&check, &answer);
@@ -277,11 +291,8 @@ impl Session {
     pub(crate) fn grace_over_at(&self) -> Option<Time> {
         let hold = self.gate.heard().filter(|hold| !hold.reverifying)?;
         let complete = self.answer_complete_at()?;
-        let yes = CheckAnswer::Verdict { verdict: Verdict::Yes };
-        let said_yes = hold.answer.check.as_ref().is_some_and(|check| check.answer.as_ref() == Some(&yes));
-        let stale = self.is_stale(hold);
-        let waits = hold.rounds.wait_since.is_some();
-        if (!said_yes && hold.answer.digit.is_none()) || stale || waits {
+        let said_yes = hold.answer.check.as_ref().is_some_and(|check| check.answer == Some(YES));
+        if (!said_yes && hold.answer.digit.is_none()) || !self.yes_stands(hold) {
             return None;
         }
         if self.line.chat || self.line.hung_up.is_some() {

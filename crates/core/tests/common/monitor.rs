@@ -281,7 +281,8 @@ impl Monitor {
         };
         let segment = self.segments.entry(id.0).or_insert(typed);
         segment.words = words;
-        if let Some((from, to)) = self.covered {
+        // A recogniser that never answered covers nothing else.
+        if let Some((from, to)) = self.covered.filter(|_| ignored != Some("timeout")) {
             segment.onset = Interval::new(segment.onset.earliest.min(from), segment.onset.latest);
             segment.offset = Some(to);
         }
@@ -401,7 +402,8 @@ impl Monitor {
         if self.segments.values().any(Segment::unresolved) {
             self.fault(at, "10: run while sound was unresolved");
         }
-        let unknown = |s: &&Segment| s.words == Words::Unknown && !s.gone && s.onset.earliest >= horizon;
+        let unknown =
+            |s: &&Segment| !s.echo && s.words == Words::Unknown && !s.gone && s.onset.earliest >= horizon;
         if self.segments.values().any(|s| unknown(&s)) {
             self.fault(at, "10: run although part of the answer is unknown");
         }

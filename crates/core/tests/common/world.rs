@@ -83,11 +83,7 @@ impl World {
 
     /// Hands an event in and takes every output.
     pub(crate) fn feed(&mut self, event: Event) {
-        if matches!(event, Event::Echo { .. }) {
-            // What was due before is judged by what was known before.
-            self.session.handle(self.now, Event::Tick);
-            self.drain();
-        }
+        self.let_time_pass();
         self.monitor.observe(self.now, &event);
         self.note_event(&event);
         if self.keeps {
@@ -98,6 +94,22 @@ impl World {
         let late = self.session.poll_timeout().filter(|(at, _)| *at <= self.now);
         if let Some((at, timer)) = late {
             self.monitor.faults.push(format!("{} {timer:?} is due since {at}", self.now));
+        }
+    }
+
+    /// What is due by now happens, each thing at its own time, and is judged by what was known before the next event.
+    ///
+    /// Nothing is left that happens merely because somebody looks: what depends on time has a deadline of its own.
+    fn let_time_pass(&mut self) {
+        while let Some((at, _)) = self.session.poll_timeout().filter(|(at, _)| *at <= self.now) {
+            self.session.handle(at, Event::Tick);
+            self.drain();
+        }
+        let already = self.given;
+        self.session.handle(self.now, Event::Tick);
+        self.drain();
+        if self.given != already {
+            self.monitor.faults.push(format!("{} something happened at no deadline", self.now));
         }
     }
 
