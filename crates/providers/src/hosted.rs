@@ -25,6 +25,19 @@ pub(crate) use refusal::{beginning, causes, cleared, from_status, refused, unsen
 #[cfg(any(feature = "openai", feature = "anthropic"))]
 pub(crate) use refusal::{in_stream, no_event_stream};
 
+/// A client for whoever else asks this address over HTTP: the process's TLS provider, no redirects, and no proxy to this
+/// machine itself.
+///
+/// # Errors
+///
+/// What is no address over HTTP is refused with what is wrong with it.
+pub fn client_for(
+    base_url: &str,
+    connect_within: std::time::Duration,
+) -> Result<reqwest::Client, AddressError> {
+    http_client(&Address::http(base_url)?, connect_within)
+}
+
 /// Makes ring the TLS provider of this process; call it first thing in `main`.
 ///
 /// Two TLS providers in one process end it at the first connection, so one is chosen before anybody connects.

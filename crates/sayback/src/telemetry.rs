@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use opentelemetry::Context;
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, Span, SpanData, SpanExporter as _, SpanProcessor, Tracer};
 use serde::Deserialize;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::Interval;
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -28,6 +29,10 @@ const QUEUE: usize = 4_096;
 const AT_ONCE: usize = 512;
 /// How long a span waits for others to be sent with.
 const GATHERED: Duration = Duration::from_secs(1);
+/// How long a collector may take for one batch.
+const LIMIT: Duration = Duration::from_secs(10);
+/// How often a batch is sent before it is lost: a connection that breaks once costs no span.
+const TRIES: u32 = 3;
 
 static LOST: AtomicU64 = AtomicU64::new(0);
 static WAITING: AtomicU64 = AtomicU64::new(0);
@@ -67,14 +72,18 @@ where
 
 fn tracer(otlp: &str) -> Result<(Tracer, Sending), Stop> {
     let endpoint = endpoint(otlp);
-    let builder = SpanExporter::builder().with_http().with_protocol(Protocol::HttpBinary);
-    let mut exporter =
-        builder.with_endpoint(&endpoint).with_timeout(Duration::from_secs(10)).build().map_err(|error| {
-            Stop::unusable(format!(
-                "[telemetry] otlp = {otlp:?} cannot be used: {error}\n  hint: write the collector's address: \
-                 http://127.0.0.1:4318"
-            ))
-        })?;
+    let refused = |error: &dyn std::fmt::Display| {
+        Stop::unusable(format!(
+            "[telemetry] otlp = {otlp:?} cannot be used: {error}\n  hint: write the collector's address: \
+             http://127.0.0.1:4318"
+        ))
+    };
+    // The same client as for everything else, so that an address of this machine is asked without a proxy.
+    let client = sayback_providers::hosted::client_for(&endpoint, LIMIT).map_err(|error| refused(&error))?;
+    let builder =
+        SpanExporter::builder().with_http().with_http_client(client).with_protocol(Protocol::HttpBinary);
+    let built = builder.with_endpoint(&endpoint).with_timeout(LIMIT).build();
+    let mut exporter = built.map_err(|error| refused(&error))?;
     let resource = Resource::builder().with_service_name("sayback").build();
     exporter.set_resource(&resource);
     let (sender, spans) = channel(QUEUE);
@@ -123,7 +132,7 @@ impl Sending {
         while self.spans.recv_many(&mut batch, AT_ONCE).await > 0 {
             let spans = std::mem::replace(&mut batch, Vec::with_capacity(AT_ONCE));
             let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
-            match self.exporter.export(spans).await {
+            match self.send(&spans, if away { 1 } else { TRIES }, &mut beat).await {
                 Ok(()) => away = false,
                 Err(error) => {
                     LOST.fetch_add(count, Ordering::Relaxed);
@@ -136,6 +145,19 @@ impl Sending {
             WAITING.fetch_sub(count, Ordering::Relaxed);
             beat.tick().await;
         }
+    }
+
+    /// Sends a batch, once more for each failure while there are tries.
+    async fn send(&mut self, spans: &[SpanData], tries: u32, beat: &mut Interval) -> OTelSdkResult {
+        let mut sent = self.exporter.export(spans.to_vec()).await;
+        for _ in 1..tries {
+            if sent.is_ok() {
+                break;
+            }
+            beat.tick().await;
+            sent = self.exporter.export(spans.to_vec()).await;
+        }
+        sent
     }
 }
 

@@ -28,7 +28,14 @@ impl Server {
         let config =
             format!("listen = \"127.0.0.1:0\"\n[agents]\n\"*\" = {:?}\n{more}", agent.display().to_string());
         std::fs::write(folder.join("hosted.toml"), config).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sayback"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sayback"));
+        // What the machine says of collectors and of the log is not what is tried here.
+        for name in std::env::vars_os().map(|(name, _)| name) {
+            if name.to_str().is_some_and(|name| name.starts_with("OTEL_") || name == "SAYBACK_LOG") {
+                command.env_remove(name);
+            }
+        }
+        let mut child = command
             .args(["serve", folder.join("hosted.toml").to_str().unwrap()])
             .env("SAYBACK_CONFIRMATION_LEDGER", ledger)
             .current_dir(repository())
@@ -153,7 +160,9 @@ fn led_01_confirmations_and_checks_reach_a_collector_without_arguments() {
     let wanted =
         ["human_in_loop approval", "ledger check", "args_hash", "sha256:", "confirmed", "no_confirmation"];
     while !wanted.iter().all(|word| all.contains(word)) {
-        let (head, body) = bodies.recv_timeout(Duration::from_secs(30)).expect("spans come");
+        let (head, body) = bodies.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|error| {
+            panic!("{error}: of {wanted:?} came {all:?}");
+        });
         assert!(head.starts_with("POST /v1/traces "), "{head}");
         all.push_str(&String::from_utf8_lossy(&body));
     }

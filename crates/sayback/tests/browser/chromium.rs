@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
@@ -15,6 +16,9 @@ const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "g
 /// A busy machine starts it slowly.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// One browser at a time: two that play and recognise at once are more than a small machine does in real time.
+static TURN: Mutex<()> = Mutex::const_new(());
+
 /// A running browser with one page.
 pub(crate) struct Chromium {
     child: Child,
@@ -22,6 +26,7 @@ pub(crate) struct Chromium {
     session: String,
     number: u64,
     _profile: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
 }
 
 /// The browser's program; if there is none, that is said loudly, and fails in continuous integration.
@@ -41,6 +46,7 @@ pub(crate) fn program() -> Option<&'static str> {
 impl Chromium {
     /// Opens an address. `microphone` is a recording that its microphone hears once, instead of a beeping.
     pub(crate) async fn open(program: &str, address: &str, microphone: Option<&Path>) -> Self {
+        let turn = TURN.lock().await;
         let profile = tempfile::tempdir().unwrap();
         let mut command = Command::new(program);
         command.args([
@@ -70,7 +76,8 @@ impl Chromium {
             tokio::time::sleep(Duration::from_millis(50)).await;
         };
         let (socket, _) = connect_async(format!("ws://127.0.0.1:{port}{path}")).await.unwrap();
-        let mut browser = Self { child, socket, session: String::new(), number: 0, _profile: profile };
+        let mut browser =
+            Self { child, socket, session: String::new(), number: 0, _profile: profile, _turn: turn };
         let target = browser.ask("Target.createTarget", json!({ "url": address })).await;
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         let attached = browser.ask("Target.attachToTarget", attach).await;

@@ -65,17 +65,20 @@ async fn a_voice_in_a_page_books_behind_the_question_and_not_over_it() {
     }
 }
 
-/// A recording for the browser's microphone: ten seconds of quiet, in which the agent greets, and then the caller.
+/// A recording for the browser's microphone: ten seconds of quiet, in which the agent greets, the caller, and then two
+/// minutes of quiet. Behind the end of its file the browser repeats the last block, which is a buzz that sounds like a
+/// caller's hum.
 fn recording(folder: &std::path::Path) -> std::path::PathBuf {
     let clip = std::fs::read(repository().join("tests/audio/book.wav")).unwrap();
     let (head, sound) = clip.split_at(44);
-    let quiet = vec![0; 10 * 32_000];
-    let length = u32::try_from(quiet.len() + sound.len()).unwrap();
+    let [before, behind] = [10, 120].map(|seconds| vec![0; seconds * 32_000]);
+    let length = u32::try_from(before.len() + sound.len() + behind.len()).unwrap();
     let mut bytes = head.to_vec();
     bytes[4..8].copy_from_slice(&(length + 36).to_le_bytes());
     bytes[40..44].copy_from_slice(&length.to_le_bytes());
-    bytes.extend(quiet);
+    bytes.extend(before);
     bytes.extend(sound);
+    bytes.extend(behind);
     let path = folder.join("microphone.wav");
     std::fs::write(&path, bytes).unwrap();
     path
