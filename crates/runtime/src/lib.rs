@@ -23,6 +23,7 @@ pub mod prepare;
 pub mod prompt;
 pub mod record;
 pub mod redact;
+pub mod silence;
 pub mod spans;
 pub mod stt;
 pub mod switchboard;

@@ -1,6 +1,7 @@
 //! Who may do what: bearer tokens with roles, kept as hashes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -20,18 +21,22 @@ pub enum Role {
     Approve,
     /// Hold text conversations.
     App,
+    /// Start calls from a browser with certain agents, and end those.
+    Page,
 }
 
 impl Role {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Call, Self::Approve, Self::App];
+    pub const ALL: [Self; 5] = [Self::Read, Self::Call, Self::Approve, Self::App, Self::Page];
 
-    fn name(self) -> &'static str {
+    /// Its name, as it is written.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Call => "call",
             Self::Approve => "approve",
             Self::App => "app",
+            Self::Page => "page",
         }
     }
 }
@@ -46,6 +51,68 @@ pub struct Token {
     pub sha256: String,
     /// What it may do.
     pub roles: Vec<Role>,
+    /// Which agents a page may call, by their names in `[agents]`. Only the role `page` has them, and needs them.
+    #[serde(default)]
+    pub agents: Vec<String>,
+}
+
+impl Token {
+    /// The token of somebody, with roles that are not tied to agents.
+    pub fn new(name: &str, secret: &str, roles: &[Role]) -> Self {
+        Self { name: name.to_owned(), sha256: hash(secret), roles: roles.to_vec(), agents: Vec::new() }
+    }
+}
+
+/// Whose token a request brought, and what it may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    token: Arc<Token>,
+}
+
+impl Who {
+    /// The token's name.
+    pub fn name(&self) -> &str {
+        &self.token.name
+    }
+
+    /// What it may do.
+    pub fn roles(&self) -> &[Role] {
+        &self.token.roles
+    }
+
+    /// Whether this is a token for one page, which reaches nothing but its own calls.
+    pub fn is_page(&self) -> bool {
+        self.token.roles.contains(&Role::Page) && !self.token.roles.contains(&Role::Call)
+    }
+
+    /// Refuses whoever has none of these roles.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn may_one_of(&self, roles: &[Role]) -> Result<(), Problem> {
+        if roles.iter().any(|role| self.token.roles.contains(role)) {
+            return Ok(());
+        }
+        let names: Vec<String> = roles.iter().map(|role| format!("{:?}", role.name())).collect();
+        let detail = format!("the token of {:?} has not the role {}", self.token.name, names.join(" or "));
+        Err(Problem::new(StatusCode::FORBIDDEN, "role-missing", detail))
+    }
+
+    /// Refuses a page that wants to call another agent than its own.
+    ///
+    /// # Errors
+    /// 403.
+    pub fn may_call(&self, agent: &str) -> Result<(), Problem> {
+        if !self.is_page() || self.token.agents.iter().any(|own| own == agent) {
+            return Ok(());
+        }
+        let detail = format!(
+            "the token of {:?} may call {} only, not {agent:?}; send ?agent=NAME",
+            self.token.name,
+            self.token.agents.join(", "),
+        );
+        Err(Problem::new(StatusCode::FORBIDDEN, "agent-not-yours", detail))
+    }
 }
 
 /// Why the tokens cannot be used.
@@ -69,13 +136,24 @@ pub enum AccessError {
         /// Where it listens.
         listen: String,
     },
+    /// A page that may call everybody, or agents of a token that is for no page.
+    #[error(
+        "the token {name:?} has {}; a token for a page has roles = [\"page\"] and agents = [\"NAME\", …]",
+        if *agents { "agents, and another role than page reaches every call" } else { "the role page and no agents" }
+    )]
+    Page {
+        /// Whose token.
+        name: String,
+        /// Whether it has agents.
+        agents: bool,
+    },
 }
 
 /// Who may do what.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// By the hash. It is looked up, not compared: what can be learnt from the time it takes is of the hash.
-    tokens: BTreeMap<String, Token>,
+    tokens: BTreeMap<String, Who>,
 }
 
 impl Access {
@@ -84,15 +162,18 @@ impl Access {
     /// # Errors
     /// If a token is broken, or there is none and others than this machine could reach it.
     pub fn new(written: Vec<Token>, listen: std::net::SocketAddr) -> Result<Self, AccessError> {
-        let mut tokens: BTreeMap<String, Token> = BTreeMap::new();
+        let mut tokens: BTreeMap<String, Who> = BTreeMap::new();
         for mut token in written {
             token.sha256 = token.sha256.trim_start_matches("sha256:").to_ascii_lowercase();
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return Err(AccessError::BadHash { name: token.name });
             }
-            let name = token.name.clone();
-            if let Some(other) = tokens.insert(token.sha256.clone(), token) {
-                return Err(AccessError::Twice(other.name, name));
+            let (agents, name) = (!token.agents.is_empty(), token.name.clone());
+            if agents != (token.roles.contains(&Role::Page)) || (agents && token.roles != [Role::Page]) {
+                return Err(AccessError::Page { name, agents });
+            }
+            if let Some(other) = tokens.insert(token.sha256.clone(), Who { token: Arc::new(token) }) {
+                return Err(AccessError::Twice(other.token.name.clone(), name));
             }
         }
         if tokens.is_empty() && !listen.ip().is_loopback() {
@@ -101,40 +182,39 @@ impl Access {
         Ok(Self { tokens })
     }
 
+    /// Whether whoever reaches the server may do everything.
+    pub fn is_open(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
     /// Whose token a request has, and what it may do. Without any tokens, whoever is on this machine may do everything.
     ///
     /// # Errors
     /// 401 without a token that is known, 403 for a request from elsewhere where there are no tokens.
-    pub fn who(&self, headers: &HeaderMap) -> Result<(&str, &[Role]), Problem> {
+    pub fn who(&self, headers: &HeaderMap) -> Result<Who, Problem> {
         if self.tokens.is_empty() {
-            return Ok((local(headers)?, &Role::ALL));
+            let token = Token {
+                name: local(headers)?.to_owned(),
+                sha256: String::new(),
+                roles: Role::ALL.to_vec(),
+                agents: Vec::new(),
+            };
+            return Ok(Who { token: Arc::new(token) });
         }
-        let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let wanted = || {
-            let detail = "send a token: Authorization: Bearer …";
-            Problem::new(StatusCode::UNAUTHORIZED, "no-token", detail)
-        };
-        let (scheme, token) = header("authorization").and_then(|h| h.split_once(' ')).ok_or_else(wanted)?;
+        let header = headers.get("authorization").and_then(|value| value.to_str().ok());
+        let (scheme, token) = header.and_then(|h| h.split_once(' ')).ok_or_else(Self::token_wanted)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(wanted());
+            return Err(Self::token_wanted());
         }
-        let known = self.tokens.get(&hash(token.trim())).ok_or_else(|| {
+        self.tokens.get(&hash(token.trim())).cloned().ok_or_else(|| {
             Problem::new(StatusCode::UNAUTHORIZED, "unknown-token", "this token is not known here")
-        })?;
-        Ok((&known.name, &known.roles))
+        })
     }
 
-    /// Whether a request may do what needs a role; gives whose token it is.
-    ///
-    /// # Errors
-    /// 401 without a token that is known, 403 with one that may not.
-    pub fn allow(&self, headers: &HeaderMap, role: Role) -> Result<&str, Problem> {
-        let (name, roles) = self.who(headers)?;
-        if roles.contains(&role) {
-            return Ok(name);
-        }
-        let detail = format!("the token of {name:?} has not the role {:?}", role.name());
-        Err(Problem::new(StatusCode::FORBIDDEN, "role-missing", detail))
+    /// What is said to whoever brings none.
+    pub(crate) fn token_wanted() -> Problem {
+        let detail = "send a token: Authorization: Bearer …";
+        Problem::new(StatusCode::UNAUTHORIZED, "no-token", detail)
     }
 }
 
@@ -165,7 +245,12 @@ mod tests {
     const INSIDE: &str = "127.0.0.1:8080";
 
     fn token(name: &str, secret: &str, roles: &[Role]) -> Token {
-        Token { name: name.to_owned(), sha256: hash(secret), roles: roles.to_vec() }
+        Token::new(name, secret, roles)
+    }
+
+    fn allow(access: &Access, headers: &HeaderMap, role: Role) -> Result<String, Problem> {
+        let who = access.who(headers)?;
+        who.may_one_of(&[role]).map(|()| who.name().to_owned())
     }
 
     fn headers(name: &'static str, value: &str) -> HeaderMap {
@@ -178,15 +263,16 @@ mod tests {
     fn a_token_opens_what_its_roles_say_and_nothing_else() {
         let access =
             Access::new(vec![token("ops", "secret", &[Role::Read])], OUTSIDE.parse().unwrap()).unwrap();
-        let ask =
-            |value: &str, role| access.allow(&headers("authorization", value), role).map_err(|p| p.status());
-        assert_eq!(ask("Bearer secret", Role::Read), Ok("ops"));
-        assert_eq!(ask("bearer secret", Role::Read), Ok("ops"));
+        let ask = |value: &str, role| {
+            allow(&access, &headers("authorization", value), role).map_err(|p| p.status())
+        };
+        assert_eq!(ask("Bearer secret", Role::Read), Ok("ops".to_owned()));
+        assert_eq!(ask("bearer secret", Role::Read), Ok("ops".to_owned()));
         assert_eq!(ask("Bearer secret", Role::Call), Err(StatusCode::FORBIDDEN));
         for wrong in ["Bearer secre", "Bearer ", "Basic secret", "secret", "Bearer secret2"] {
             assert_eq!(ask(wrong, Role::Read), Err(StatusCode::UNAUTHORIZED), "{wrong}");
         }
-        assert!(access.allow(&HeaderMap::new(), Role::Read).is_err());
+        assert!(allow(&access, &HeaderMap::new(), Role::Read).is_err());
     }
 
     #[test]
@@ -195,22 +281,46 @@ mod tests {
         assert_eq!(open, AccessError::Open { listen: OUTSIDE.to_owned() });
         let access = Access::new(vec![], INSIDE.parse().unwrap()).unwrap();
         for host in ["localhost:8080", "127.0.0.1:8080", "[::1]:8080", "127.0.0.1", "localhost"] {
-            assert!(access.allow(&headers("host", host), Role::Call).is_ok(), "{host}");
+            assert!(allow(&access, &headers("host", host), Role::Call).is_ok(), "{host}");
         }
         for host in ["evil.example", "evil.example:8080", "127.0.0.1.evil.example"] {
-            assert!(access.allow(&headers("host", host), Role::Read).is_err(), "{host}");
+            assert!(allow(&access, &headers("host", host), Role::Read).is_err(), "{host}");
         }
     }
 
     #[test]
     fn broken_and_doubled_tokens_are_refused() {
         let listen = INSIDE.parse().unwrap();
-        let broken = Token { name: "a".to_owned(), sha256: "secret".to_owned(), roles: vec![] };
+        let broken = Token { name: "a".to_owned(), sha256: "secret".to_owned(), ..token("a", "x", &[]) };
         assert_eq!(
             Access::new(vec![broken], listen).unwrap_err(),
             AccessError::BadHash { name: "a".to_owned() }
         );
         let twice = vec![token("a", "x", &[]), token("b", "x", &[])];
         assert!(matches!(Access::new(twice, listen), Err(AccessError::Twice(..))));
+    }
+    #[test]
+    fn a_token_for_a_page_names_its_agents_and_reaches_no_other() {
+        let listen = INSIDE.parse().unwrap();
+        let page = |roles: &[Role], agents: &[&str]| {
+            let agents = agents.iter().map(|&agent| agent.to_owned()).collect();
+            Access::new(vec![Token { agents, ..token("shop", "x", roles) }], listen)
+        };
+        for (roles, agents) in [
+            (vec![Role::Page], vec![]),
+            (vec![Role::Read], vec!["clinic"]),
+            (vec![Role::Page, Role::Read], vec!["clinic"]),
+            (vec![Role::Page, Role::Call], vec!["clinic"]),
+            (vec![], vec!["clinic"]),
+        ] {
+            let error = page(&roles, &agents).unwrap_err();
+            assert!(matches!(error, AccessError::Page { .. }), "{roles:?} {agents:?}: {error}");
+        }
+        let access = page(&[Role::Page], &["clinic"]).unwrap();
+        let who = access.who(&headers("authorization", "Bearer x")).unwrap();
+        assert!(who.is_page() && who.may_call("clinic").is_ok());
+        for other in ["", "*", "bank", "Clinic"] {
+            assert_eq!(who.may_call(other).unwrap_err().status(), StatusCode::FORBIDDEN, "{other}");
+        }
     }
 }

@@ -28,21 +28,13 @@ use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::access::Who;
+use crate::browsers::wants_type;
 use crate::calls::unreadable;
 use crate::{Api, Problem, Role};
 
 pub use message::{Content, FunctionResponse, MessageError, Part};
 pub use sessions::{Run, SessionError, SessionKey, Sessions};
-
-/// The routes.
-pub(crate) fn routes() -> axum::Router<Api> {
-    use axum::routing::{get, post};
-    axum::Router::new()
-        .route("/apps/{app}/users/{user}/sessions", get(list).post(create))
-        .route("/apps/{app}/users/{user}/sessions/{id}", get(show).post(create_named).delete(end))
-        .route("/run", post(run))
-        .route("/run_sse", post(stream))
-}
 
 /// What may stand in the request for a session.
 #[derive(Debug, Default, Deserialize)]
@@ -57,7 +49,7 @@ struct NewSession {
 
 /// What may stand in a request for a run. What else an ADK client sends is of no use here.
 #[derive(Debug, Deserialize)]
-struct Asked {
+pub(crate) struct Asked {
     #[serde(alias = "appName")]
     app_name: String,
     #[serde(alias = "userId")]
@@ -68,14 +60,13 @@ struct Asked {
     new_message: Content,
 }
 
-async fn create(
+pub(crate) async fn create(
     State(api): State<Api>,
     Path((app, user)): Path<(String, String)>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    api.access.allow(&headers, Role::App)?;
-    let NewSession { session_id, state, events } = read(&body)?;
+    let NewSession { session_id, state, events } = read(&headers, &body)?;
     if events.is_some_and(|events| !events.is_empty()) {
         let detail = "a session cannot begin with events of another one; leave `events` out";
         return Err(Problem::bad("events-not-taken", detail));
@@ -84,70 +75,64 @@ async fn create(
     Ok(Json(api.sessions.create((&app, &user), session_id, state).await?))
 }
 
-async fn create_named(
+pub(crate) async fn create_named(
     State(api): State<Api>,
     Path((app, user, id)): Path<(String, String, String)>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<Value>, Problem> {
-    api.access.allow(&headers, Role::App)?;
-    let state: Option<Value> = read(&body)?;
+    let state: Option<Value> = read(&headers, &body)?;
     let state = state.filter(Value::is_object).unwrap_or_else(|| json!({}));
     Ok(Json(api.sessions.create((&app, &user), Some(id), state).await?))
 }
 
 /// A body that may be empty.
-fn read<T: Default + serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+fn read<T: Default + serde::de::DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }
+    wants_type(headers, "application/json", "json-wanted")?;
     let read: Option<T> =
         serde_json::from_slice(body).map_err(|error| Problem::bad("bad-body", error.to_string()))?;
     Ok(read.unwrap_or_default())
 }
 
-async fn list(
+pub(crate) async fn list(
     State(api): State<Api>,
     Path((app, user)): Path<(String, String)>,
-    headers: HeaderMap,
 ) -> Result<Json<Vec<Value>>, Problem> {
-    api.access.allow(&headers, Role::App)?;
     Ok(Json(api.sessions.list(&app, &user)))
 }
 
-async fn show(
+pub(crate) async fn show(
     State(api): State<Api>,
     Path((app, user, id)): Path<(String, String, String)>,
-    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
-    api.access.allow(&headers, Role::App)?;
     Ok(Json(api.sessions.show(&SessionKey { app, user, id })?))
 }
 
-async fn end(
+pub(crate) async fn end(
     State(api): State<Api>,
     Path((app, user, id)): Path<(String, String, String)>,
-    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
-    api.access.allow(&headers, Role::App)?;
     api.sessions.delete(&SessionKey { app, user, id }).await?;
     Ok(Json(Value::Null))
 }
 
-async fn run(
+pub(crate) async fn run(
     State(api): State<Api>,
-    headers: HeaderMap,
+    who: Who,
     body: Result<Json<Asked>, JsonRejection>,
 ) -> Result<Json<Vec<Value>>, Problem> {
-    Ok(Json(begin(&api, &headers, body).await?.all().await))
+    Ok(Json(begin(&api, &who, body).await?.all().await))
 }
 
-async fn stream(
+pub(crate) async fn stream(
     State(api): State<Api>,
-    headers: HeaderMap,
+    who: Who,
     body: Result<Json<Asked>, JsonRejection>,
 ) -> Result<Response, Problem> {
-    let run = begin(&api, &headers, body).await?;
+    let run = begin(&api, &who, body).await?;
     let events = futures::stream::unfold(run, |mut run| async move {
         let events: Vec<Result<sse::Event, Infallible>> =
             run.next().await?.iter().map(|event| Ok(sse::Event::default().data(event.to_string()))).collect();
@@ -156,18 +141,13 @@ async fn stream(
     Ok(Sse::new(events.flatten()).into_response())
 }
 
-async fn begin(
-    api: &Api,
-    headers: &HeaderMap,
-    body: Result<Json<Asked>, JsonRejection>,
-) -> Result<Run, Problem> {
-    let who = api.access.allow(headers, Role::App)?;
+async fn begin(api: &Api, who: &Who, body: Result<Json<Asked>, JsonRejection>) -> Result<Run, Problem> {
     let Json(Asked { app_name: app, user_id: user, session_id: id, new_message }) =
         body.map_err(unreadable)?;
     if new_message.parts.iter().any(|part| part.function_response.is_some()) {
-        api.access.allow(headers, Role::Approve)?;
+        who.may_one_of(&[Role::Approve])?;
     }
-    Ok(api.sessions.run(&SessionKey { app, user, id }, &new_message, who).await?)
+    Ok(api.sessions.run(&SessionKey { app, user, id }, &new_message, who.name()).await?)
 }
 
 impl From<SessionError> for Problem {

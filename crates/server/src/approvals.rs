@@ -3,13 +3,14 @@
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use sayback_runtime::approvals::{Approval, ApprovalError, Decision};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::access::Who;
 use crate::calls::unreadable;
-use crate::{Api, Problem, Role};
+use crate::{Api, Problem};
 
 /// Longest reason or name, in letters.
 const LONGEST: usize = 1_000;
@@ -19,17 +20,11 @@ pub(crate) struct List {
     approvals: Vec<Approval>,
 }
 
-pub(crate) async fn list(State(api): State<Api>, headers: HeaderMap) -> Result<Json<List>, Problem> {
-    api.access.allow(&headers, Role::Approve)?;
+pub(crate) async fn list(State(api): State<Api>) -> Result<Json<List>, Problem> {
     Ok(Json(List { approvals: api.approvals.open().await? }))
 }
 
-pub(crate) async fn show(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Approval>, Problem> {
-    api.access.allow(&headers, Role::Approve)?;
+pub(crate) async fn show(State(api): State<Api>, Path(id): Path<String>) -> Result<Json<Approval>, Problem> {
     Ok(Json(api.approvals.get(&id).await?))
 }
 
@@ -49,10 +44,9 @@ pub(crate) struct Answer {
 pub(crate) async fn answer(
     State(api): State<Api>,
     Path(id): Path<String>,
-    headers: HeaderMap,
+    who: Who,
     body: Result<Json<Answer>, JsonRejection>,
 ) -> Result<Json<Approval>, Problem> {
-    let who = api.access.allow(&headers, Role::Approve)?;
     let Json(Answer { confirmed, payload, reason, by }) = body.map_err(unreadable)?;
     for text in [&reason, &by].into_iter().flatten() {
         if text.chars().count() > LONGEST {
@@ -61,9 +55,9 @@ pub(crate) async fn answer(
         }
     }
     // Whose token it is stands in the log; who they say they are goes with the answer.
-    let by = by.filter(|by| !by.trim().is_empty()).or_else(|| Some(who.to_owned()));
+    let by = by.filter(|by| !by.trim().is_empty()).or_else(|| Some(who.name().to_owned()));
     let approval = api.approvals.answer(&id, Decision { confirmed, payload, reason, by }).await?;
-    tracing::info!("{who} answers the approval {id}: {}", if confirmed { "yes" } else { "no" });
+    tracing::info!("{} answers the approval {id}: {}", who.name(), if confirmed { "yes" } else { "no" });
     Ok(Json(approval))
 }
 

@@ -16,8 +16,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use sayback_runtime::switchboard::NotNow;
 
-use crate::{Api, Problem, Role};
+use crate::access::Who;
+use crate::{Api, Problem};
 
+/// How such calls are named among all.
+const TRANSPORT: &str = "webrtc";
 const SDP: &str = "application/sdp";
 const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
 /// Variables that a page may give its call, and how long their names and values may be together.
@@ -119,26 +122,27 @@ impl From<BrowserError> for Problem {
 pub(crate) async fn offer(
     State(api): State<Api>,
     Query(mut query): Query<BTreeMap<String, String>>,
+    who: Who,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let from = api.access.allow(&headers, Role::Call)?;
     let browsers = api.browsers.as_ref().ok_or_else(absent)?;
-    wants_type(&headers, SDP)?;
+    wants_type(&headers, SDP, "wrong-type")?;
     let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("*/*");
     if !["*/*", "application/*", SDP].iter().any(|taken| accepted.contains(taken)) {
         let detail = "the answer is a session description; send Accept: application/sdp";
         return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "sdp-only", detail));
     }
     let agent = query.remove("agent").unwrap_or_default();
+    who.may_call(&agent)?;
     let length: usize = query.iter().map(|(name, value)| name.len() + value.len()).sum();
     if query.len() > VARS || length > LONGEST {
         let detail = format!("a call has at most {VARS} variables and {LONGEST} bytes of them");
         return Err(Problem::bad("too-many-variables", detail));
     }
-    let offer = BrowserOffer { sdp: text(&body)?, agent, from: from.to_owned(), vars: query };
+    let offer = BrowserOffer { sdp: text(&body)?, agent, from: who.name().to_owned(), vars: query };
     let BrowserAnswer { call, sdp, session } = browsers.offer(offer).await?;
-    tracing::info!("{from} calls from a browser: {call}");
+    tracing::info!("{} calls from a browser: {call}", who.name());
     let told = [
         ("content-type", SDP.to_owned()),
         ("location", format!("/v1/webrtc/{call}")),
@@ -151,12 +155,13 @@ pub(crate) async fn offer(
 pub(crate) async fn patch(
     State(api): State<Api>,
     Path(call): Path<String>,
+    who: Who,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    api.access.allow(&headers, Role::Call)?;
     let browsers = api.browsers.as_ref().ok_or_else(absent)?;
-    wants_type(&headers, FRAGMENT)?;
+    is_own(&api, &who, &call)?;
+    wants_type(&headers, FRAGMENT, "wrong-type")?;
     let Some(matched) = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()) else {
         let detail = "send If-Match with the ETag of the last answer, or * to look for the way anew";
         return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, "if-match-wanted", detail));
@@ -175,14 +180,27 @@ pub(crate) async fn patch(
 pub(crate) async fn end(
     State(api): State<Api>,
     Path(call): Path<String>,
-    headers: HeaderMap,
+    who: Who,
 ) -> Result<StatusCode, Problem> {
-    api.access.allow(&headers, Role::Call)?;
     let browsers = api.browsers.as_ref().ok_or_else(absent)?;
+    is_own(&api, &who, &call)?;
     if browsers.end(&call).await {
         return Ok(StatusCode::OK);
     }
-    Err(BrowserError::NoSuchCall(format!("there is no call {call:?}, or it is over")).into())
+    Err(no_such_call(&call))
+}
+
+fn no_such_call(call: &str) -> Problem {
+    BrowserError::NoSuchCall(format!("there is no call {call:?}, or it is over")).into()
+}
+
+/// A page reaches the calls that were started with its token; of others it does not even learn that they are there.
+fn is_own(api: &Api, who: &Who, call: &str) -> Result<(), Problem> {
+    let own = || {
+        let view = api.board.calls().get(call).ok();
+        view.is_some_and(|view| view.transport == TRANSPORT && view.from == who.name())
+    };
+    if who.is_page() && !own() { Err(no_such_call(call)) } else { Ok(()) }
 }
 
 fn absent() -> Problem {
@@ -191,14 +209,18 @@ fn absent() -> Problem {
 }
 
 /// Refuses a body of another type.
-fn wants_type(headers: &HeaderMap, wanted: &'static str) -> Result<(), Problem> {
+pub(crate) fn wants_type(
+    headers: &HeaderMap,
+    wanted: &'static str,
+    kind: &'static str,
+) -> Result<(), Problem> {
     let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let given = given.split(';').next().unwrap_or_default().trim();
     if given.eq_ignore_ascii_case(wanted) {
         return Ok(());
     }
     let detail = format!("send Content-Type: {wanted}");
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "wrong-type", detail))
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, kind, detail))
 }
 
 fn text(body: &Bytes) -> Result<String, Problem> {

@@ -8,48 +8,30 @@
 //!
 //! Each token is an app of its own: what one records, another never sees.
 
-use std::sync::Arc;
-
+use axum::Json;
+use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::routing::post;
-use axum::{Json, Router};
+use axum::http::StatusCode;
 use sayback_runtime::clock::unix_millis;
 use sayback_runtime::ledger::{
-    Actor, Age, Args, Call, Checked, Context, Explicit, Kind, Ledger, LedgerError, LedgerFault, Mode, Moment,
-    Reason, Recorded, Rule, Said, Unledgered,
+    Actor, Age, Args, Call, Checked, Context, Explicit, Kind, LedgerError, LedgerFault, Mode, Moment, Reason,
+    Recorded, Rule, Said, Unledgered,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Access, Problem, Role};
+use crate::access::Who;
+use crate::{Api, Problem};
 
 /// Largest body, in bytes: arguments of 256 KiB, and others that come with them.
-const LARGEST: usize = 1024 * 1024;
+pub(crate) const LARGEST: usize = 1024 * 1024;
 /// Confirmations that may come with a call.
 const MOST_BROUGHT: usize = 50;
-
-/// The routes of the ledger.
-pub fn router(ledger: Ledger, access: Arc<Access>) -> Router {
-    Router::new()
-        .route("/v1/confirmations", post(record))
-        .route("/v1/confirmations/check", post(check))
-        .method_not_allowed_fallback(crate::not_like_this)
-        .layer(DefaultBodyLimit::max(LARGEST))
-        .with_state(Confirmations { ledger, access })
-}
-
-#[derive(Clone, Debug)]
-struct Confirmations {
-    ledger: Ledger,
-    access: Arc<Access>,
-}
 
 /// A yes, as an app records it. Arguments are kept as they were written, so that a key that is there twice is seen.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenYes {
+pub(crate) struct WrittenYes {
     tool: String,
     args: Option<Box<RawValue>>,
     session: Option<String>,
@@ -59,7 +41,7 @@ struct WrittenYes {
 /// A call that is to be checked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenCall {
+pub(crate) struct WrittenCall {
     tool: String,
     args: Option<Box<RawValue>>,
     session: Option<String>,
@@ -74,7 +56,7 @@ struct WrittenCall {
 /// A confirmation from another process.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenBrought {
+pub(crate) struct WrittenBrought {
     #[serde(rename = "ref")]
     reference: String,
     tool: String,
@@ -110,17 +92,16 @@ fn args(raw: &RawValue) -> Args<'_> {
     Args::Json(raw.get())
 }
 
-async fn record(
-    State(state): State<Confirmations>,
-    headers: HeaderMap,
+pub(crate) async fn record(
+    State(api): State<Api>,
+    who: Who,
     body: Result<Json<WrittenYes>, JsonRejection>,
 ) -> Result<Json<Recorded>, Problem> {
-    let app = state.access.allow(&headers, Role::App)?;
     let Json(yes) = body.map_err(unreadable)?;
     let context = Context { session: yes.session, trace: yes.trace };
     let args = yes.args.as_deref().map(args);
     let said = Said { tool: &yes.tool, args, kind: Kind::Confirmation, by: Actor::User };
-    let recorded = state.ledger.of_app(app).record(&context, &said, now()).await?;
+    let recorded = api.ledger.of_app(who.name()).record(&context, &said, now()).await?;
     if recorded.reason == Some(Unledgered::InvalidInput) {
         let detail = "nothing is recorded: a tool, a session or a trace has a name of 1 to 200 bytes without \
                       control characters";
@@ -129,12 +110,11 @@ async fn record(
     Ok(Json(recorded))
 }
 
-async fn check(
-    State(state): State<Confirmations>,
-    headers: HeaderMap,
+pub(crate) async fn check(
+    State(api): State<Api>,
+    who: Who,
     body: Result<Json<WrittenCall>, JsonRejection>,
 ) -> Result<Json<Checked>, Problem> {
-    let app = state.access.allow(&headers, Role::App)?;
     let Json(call) = body.map_err(unreadable)?;
     if call.confirmations.len() > MOST_BROUGHT {
         return Err(Problem::bad(
@@ -153,9 +133,14 @@ async fn check(
     };
     let explicit = call.confirmations.iter().map(WrittenBrought::read).collect::<Result<Vec<_>, _>>()?;
     let asked = Call { tool: &call.tool, args: call.args.as_deref().map(args), context, explicit };
-    let checked = state.ledger.of_app(app).check(Some(&rule), &asked, now()).await?;
+    let checked = api.ledger.of_app(who.name()).check(Some(&rule), &asked, now()).await?;
     if !checked.confirmed && rule.mode == Mode::Observe && checked.reason.blocks() {
-        tracing::info!("{app}: {} was called without a confirmation: {}", call.tool, checked.reason.code());
+        tracing::info!(
+            "{}: {} was called without a confirmation: {}",
+            who.name(),
+            call.tool,
+            checked.reason.code()
+        );
     }
     Ok(Json(checked))
 }

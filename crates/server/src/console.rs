@@ -6,11 +6,9 @@
 
 use std::sync::LazyLock;
 
-use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 
 use crate::Problem;
 use crate::access::hash;
@@ -66,16 +64,13 @@ static TAGS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
     FILES.iter().map(tag).collect()
 });
 
-/// The page's routes.
-pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    Router::new().route("/", get(page)).route("/console/{file}", get(part))
-}
-
-async fn page(headers: HeaderMap) -> Response {
+/// The page itself.
+pub(crate) async fn page(headers: HeaderMap) -> Response {
     give(0, &headers)
 }
 
-async fn part(Path(name): Path<String>, uri: Uri, headers: HeaderMap) -> Response {
+/// A file of it.
+pub(crate) async fn part(Path(name): Path<String>, uri: Uri, headers: HeaderMap) -> Response {
     match FILES.iter().position(|file| file.name == name) {
         Some(at) => give(at, &headers),
         None => {

@@ -4,29 +4,7 @@
 //! about a call and may not know how calls come: SIP and media streams bring routes of their own, and the binary puts
 //! them together.
 //!
-//! | route | role | |
-//! |---|---|---|
-//! | `GET /healthz` | none | the process lives |
-//! | `GET /readyz` | `read` | calls are taken |
-//! | `GET /metrics` | `read` | Prometheus |
-//! | `GET /` | none | the console: a page that shows what the rest of the API tells |
-//! | `GET /v1/access` | any | whose token it is, and its roles |
-//! | `GET /v1/agents` | `read` | who answers what |
-//! | `GET /v1/calls`, `/v1/calls/{id}` | `read` | calls, and one call |
-//! | `GET /v1/calls/{id}/events` | `read` | its event log as server-sent events |
-//! | `POST /v1/calls` | `call` | calls somebody |
-//! | `POST /v1/calls/{id}/actions` | `call` | says, transfers, presses keys, mutes, ends |
-//! | `DELETE /v1/calls/{id}` | `call` | ends it |
-//! | `GET /v1/approvals`, `/v1/approvals/{id}` | `approve` | what waits for an operator, and one of them |
-//! | `POST /v1/approvals/{id}` | `approve` | answers it, once |
-//! | `POST /v1/webrtc`, `PATCH` and `DELETE /v1/webrtc/{id}` | `call` | calls from browsers |
-//! | `GET /sayback.js`, `/sayback.d.ts` | none | the client for pages |
-//! | `POST /v1/chats`, `GET`, `DELETE /v1/chats/{id}` | `app` | a conversation in text |
-//! | `POST /v1/chats/{id}/messages`, `…/rewind`, `GET …/events` | `app` | writes in it, takes it back, follows it |
-//! | `GET /v1/recordings`, `/v1/recordings/{id}` | `read` | recorded calls |
-//! | `GET /v1/recordings/{id}/audio`, `…/events`, `…/evidence` | `read` | what is kept of one |
-//! | `POST /v1/recordings/{id}/scenario` | `read` | tells it as a scenario |
-//! | `/apps/…`, `POST /run`, `/run_sse` | `app` | text sessions with the wire of Google's ADK: see [`adk`] |
+//! Its routes are those of [`routes::all`], which the document at `/v1/openapi.json` describes one by one.
 
 pub mod access;
 pub mod adk;
@@ -34,22 +12,24 @@ mod approvals;
 mod browsers;
 mod calls;
 mod chats;
-pub mod confirmations;
+mod confirmations;
 mod console;
 mod events;
+mod gate;
 mod metrics;
 pub mod problem;
 pub mod recordings;
+pub mod routes;
 pub mod webhook;
 
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, Uri};
-use axum::routing::{get, post};
+use axum::http::Uri;
 use axum::serve::ListenerExt;
 use axum::{Json, Router};
 use sayback_runtime::approvals::ApprovalQueue;
+use sayback_runtime::ledger::Ledger;
 use sayback_runtime::switchboard::{NotNow, Switchboard};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -130,39 +110,23 @@ pub struct Api {
     pub approvals: ApprovalQueue,
     /// Text sessions with the wire of the ADK.
     pub sessions: adk::Sessions,
+    /// Confirmations of other apps.
+    pub ledger: Ledger,
 }
 
-/// The routes of the API.
-pub fn router(api: Api) -> Router {
-    Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics::show))
-        .route("/v1/access", get(own_access))
-        .route("/v1/agents", get(agents))
-        .route("/v1/calls", get(calls::list).post(calls::dial))
-        .route("/v1/calls/{id}", get(calls::show).delete(calls::end))
-        .route("/v1/calls/{id}/events", get(events::follow))
-        .route("/v1/approvals", get(approvals::list))
-        .route("/v1/approvals/{id}", get(approvals::show).post(approvals::answer))
-        .route("/v1/webrtc", post(browsers::offer))
-        .route("/v1/webrtc/{id}", axum::routing::patch(browsers::patch).delete(browsers::end))
-        .route("/sayback.js", get(|| async { script(CLIENT, "text/javascript; charset=utf-8") }))
-        .route("/sayback.d.ts", get(|| async { script(CLIENT_TYPES, "text/plain; charset=utf-8") }))
-        .route("/v1/calls/{id}/actions", post(calls::act))
-        .merge(chats::routes())
-        .merge(recordings::routes())
-        .merge(console::routes())
-        .merge(adk::routes())
+/// The routes of the API, and those of other crates that are served `beside` them.
+pub fn router(api: Api, beside: Router) -> Router {
+    routes::router(&gate::Gate::new(Arc::clone(&api.access)))
+        .with_state(api)
+        .merge(beside)
         .fallback(nowhere)
         .method_not_allowed_fallback(not_like_this)
         .layer(DefaultBodyLimit::max(LARGEST))
+        .layer(axum::middleware::map_response(problem::told))
         .layer(axum::middleware::map_response(console::keep_to_itself))
-        .with_state(api)
 }
 
-async fn ready(State(api): State<Api>, headers: HeaderMap) -> Result<&'static str, Problem> {
-    api.access.allow(&headers, Role::Read)?;
+async fn ready(State(api): State<Api>) -> Result<&'static str, Problem> {
     if api.board.is_open() { Ok("ready\n") } else { Err(NotNow::Draining.into()) }
 }
 
@@ -174,14 +138,12 @@ fn script(text: &'static str, kind: &'static str) -> impl axum::response::IntoRe
     ([("content-type", kind), ("cache-control", "no-cache"), ("x-content-type-options", "nosniff")], text)
 }
 
-async fn own_access(State(api): State<Api>, headers: HeaderMap) -> Result<Json<Value>, Problem> {
-    let (name, roles) = api.access.who(&headers)?;
-    Ok(Json(json!({ "name": name, "roles": roles })))
+async fn own_access(who: access::Who) -> Json<Value> {
+    Json(json!({ "name": who.name(), "roles": who.roles() }))
 }
 
-async fn agents(State(api): State<Api>, headers: HeaderMap) -> Result<Json<Value>, Problem> {
-    api.access.allow(&headers, Role::Read)?;
-    Ok(Json(json!({ "agents": api.board.agents() })))
+async fn agents(State(api): State<Api>) -> Json<Value> {
+    Json(json!({ "agents": api.board.agents() }))
 }
 
 async fn nowhere(uri: Uri) -> Problem {

@@ -72,6 +72,39 @@ impl IntoResponse for Problem {
     }
 }
 
+/// Largest message of somebody else's that is passed on, in bytes.
+const PASSED_ON: usize = 4 * 1024;
+
+/// Tells as a problem what was refused before anybody here saw it: a path that is no text, a body that broke off.
+pub(crate) async fn told(response: Response) -> Response {
+    let status = response.status();
+    let said = response.headers().get("content-type").map(|kind| kind.as_bytes());
+    let plain = said.is_none_or(|kind| kind.starts_with(b"text/plain"));
+    if !plain || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let said = axum::body::to_bytes(body, PASSED_ON).await.unwrap_or_default();
+    let said = String::from_utf8_lossy(&said).trim().to_owned();
+    let (kind, hint) = match status {
+        StatusCode::BAD_REQUEST => ("bad-request", "the request cannot be read"),
+        StatusCode::PAYLOAD_TOO_LARGE => ("too-large", "the body is larger than is taken here"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            ("wrong-type", "the body is of another type than is taken here")
+        }
+        _ if status.is_client_error() => ("refused", "the request is refused"),
+        _ => ("failed", "something failed here; see the server's log"),
+    };
+    let detail = if said.is_empty() { hint.to_owned() } else { format!("{hint}: {said}") };
+    let mut problem = Problem::new(status, kind, detail).into_response();
+    for (name, value) in &parts.headers {
+        if name != "content-type" && name != "content-length" {
+            problem.headers_mut().append(name, value.clone());
+        }
+    }
+    problem
+}
+
 impl From<CallError> for Problem {
     fn from(error: CallError) -> Self {
         let detail = error.to_string();

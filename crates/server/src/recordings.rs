@@ -8,18 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path as UrlPath, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use sayback_runtime::record::{CallSheet, EVENTS, EVIDENCE, SHEET, SOUND};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
-use crate::{Api, Problem, Role};
+use crate::{Api, Problem};
 
 mod range;
 
@@ -74,18 +73,7 @@ pub struct RecordingView {
     pub redacted: Vec<String>,
 }
 
-pub(crate) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/v1/recordings", get(list))
-        .route("/v1/recordings/{id}", get(show))
-        .route("/v1/recordings/{id}/audio", get(audio))
-        .route("/v1/recordings/{id}/events", get(events))
-        .route("/v1/recordings/{id}/evidence", get(evidence))
-        .route("/v1/recordings/{id}/scenario", post(scenario))
-}
-
-fn recordings(api: &Api, headers: &HeaderMap) -> Result<Recordings, Problem> {
-    api.access.allow(headers, Role::Read)?;
+fn recordings(api: &Api) -> Result<Recordings, Problem> {
     let none = || {
         let detail = "calls are not recorded here; add a [record] table to the server's file";
         Problem::not_found("no-recordings", detail)
@@ -132,8 +120,8 @@ fn unreadable(reason: impl std::fmt::Display) -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "recording-unreadable", detail)
 }
 
-async fn list(State(api): State<Api>, headers: HeaderMap) -> Result<Json<Value>, Problem> {
-    let recordings = recordings(&api, &headers)?;
+pub(crate) async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
+    let recordings = recordings(&api)?;
     on_disk(move || {
         let (listed, more) = newest(&recordings)?;
         Ok(Json(json!({ "recordings": listed, "older": more })))
@@ -200,43 +188,40 @@ fn last_line(folder: &Path, name: &str) -> Option<Value> {
     text.lines().rev().find(|line| !line.trim().is_empty()).and_then(|line| serde_json::from_str(line).ok())
 }
 
-async fn show(
+pub(crate) async fn show(
     State(api): State<Api>,
     UrlPath(id): UrlPath<String>,
-    headers: HeaderMap,
 ) -> Result<Json<RecordingView>, Problem> {
-    let recordings = recordings(&api, &headers)?;
+    let recordings = recordings(&api)?;
     on_disk(move || view(&recordings, &id).map(Json)).await
 }
 
-async fn events(
+pub(crate) async fn events(
     State(api): State<Api>,
     UrlPath(id): UrlPath<String>,
-    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    lines(&api, &headers, id, EVENTS).await
+    lines(&api, id, EVENTS).await
 }
 
-async fn evidence(
+pub(crate) async fn evidence(
     State(api): State<Api>,
     UrlPath(id): UrlPath<String>,
-    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    lines(&api, &headers, id, EVIDENCE).await
+    lines(&api, id, EVIDENCE).await
 }
 
-async fn lines(api: &Api, headers: &HeaderMap, id: String, name: &'static str) -> Result<Response, Problem> {
-    let recordings = recordings(api, headers)?;
+async fn lines(api: &Api, id: String, name: &'static str) -> Result<Response, Problem> {
+    let recordings = recordings(api)?;
     let path = on_disk(move || own(&folder(&recordings, &id)?, name, &id)).await?;
     give(&path, &HeaderMap::new(), "application/jsonl").await
 }
 
-async fn audio(
+pub(crate) async fn audio(
     State(api): State<Api>,
     UrlPath(id): UrlPath<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let recordings = recordings(&api, &headers)?;
+    let recordings = recordings(&api)?;
     let path = on_disk(move || own(&folder(&recordings, &id)?, SOUND, &id)).await?;
     give(&path, &headers, "audio/flac").await
 }
@@ -293,12 +278,11 @@ fn pieces(
     })
 }
 
-async fn scenario(
+pub(crate) async fn scenario(
     State(api): State<Api>,
     UrlPath(id): UrlPath<String>,
-    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let recordings = recordings(&api, &headers)?;
+    let recordings = recordings(&api)?;
     let name = format!("attachment; filename=\"{id}.call.toml\"");
     let text = on_disk(move || {
         let folder = folder(&recordings, &id)?;

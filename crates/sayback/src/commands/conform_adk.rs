@@ -15,9 +15,7 @@ use sayback_providers::scripted::{Scripted, ScriptedStep};
 use sayback_runtime::agent::{Agent, ApprovalRule, RunContext, Skill, Tool, ToolOutput};
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::llm::{Llm, LlmCall};
-use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
 use sayback_runtime::switchboard::{Asked, Desk, Desks, NotNow};
-use sayback_runtime::tts::{Synthesize, TtsError};
 use sayback_server::adk::{Content, SessionKey, Sessions};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -463,52 +461,9 @@ fn timeoff(runs: &Runs) -> Result<Tool, sayback_agentfile::BuildError> {
         .build()
 }
 
-/// Text has no sound: nothing is heard or spoken.
-#[derive(Debug)]
-struct Mute;
-
-impl Transcribe for Mute {
-    fn name(&self) -> String {
-        "none".to_owned()
-    }
-
-    fn transcribe(&self, _pcm: &[f32], _partial: bool, _cancel: &Cancel) -> Result<Transcription, SttError> {
-        Ok(Transcription::default())
-    }
-}
-
-impl Synthesize for Mute {
-    fn name(&self) -> String {
-        "none".to_owned()
-    }
-
-    fn sample_rate(&self) -> u32 {
-        8_000
-    }
-
-    fn synthesize(
-        &self,
-        _text: &str,
-        _language: &str,
-        _sink: &mut dyn FnMut(&[i16]) -> std::ops::ControlFlow<()>,
-    ) -> Result<(), TtsError> {
-        Ok(())
-    }
-}
-
 fn desk(agent: Agent, steps: Vec<ScriptedStep>) -> Desk {
-    Desk {
-        agent: Arc::new(agent),
-        llm: Arc::new(move || Arc::new(Scripted::new(steps.clone(), Vec::new())) as Arc<dyn Llm>),
-        screen: None,
-        vad: Arc::new(|| Box::new(sayback_media::Earshot::default())),
-        stt: Arc::new(Mute),
-        tts: Arc::new(Mute),
-        end_of_turn: None,
-        assumed_loop: Duration::ZERO,
-        recorded_as: None,
-        redact: Vec::new(),
-    }
+    let llm = move || Arc::new(Scripted::new(steps.clone(), Vec::new())) as Arc<dyn Llm>;
+    Desk::silent(agent, Arc::new(llm))
 }
 
 #[derive(Debug)]

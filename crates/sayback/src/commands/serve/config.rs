@@ -251,6 +251,11 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
         }
         webhooks.push(Webhook { url, secret: source.secret(at, &secret_env)?, events });
     }
+    let unknown = |token: &&Token| token.agents.iter().any(|agent| !agents.contains_key(agent));
+    if let Some(token) = written.auth.token.iter().find(unknown) {
+        let message = format!("the token {:?} names an agent that is not in [agents]", token.name);
+        return Err(source.stop(0, &message, "a page calls agents by their names there"));
+    }
     let limits = &written.limits;
     Ok(Config {
         listen: written.listen,

@@ -85,7 +85,6 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         None => None,
     };
     let stores = Stores::open(&config.store, config.ledger).await?;
-    let access = Arc::new(access);
     let (kept, approvals) = (witnesses(&config, &stores), stores.approvals.clone());
     let board = Switchboard::with_approvals(Arc::clone(&desks) as _, Some(kept), config.limits, approvals);
     let telephones = match config.sip.clone() {
@@ -94,17 +93,17 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     };
     let api = Api {
         board: board.clone(),
-        access: Arc::clone(&access),
+        access: Arc::new(access),
         dialer: telephones.clone().map(|telephones| Arc::new(telephones) as _),
         browsers: browsers(&config, &board),
         recordings: config.record.as_ref().map(recordings::kept),
         gauges: gauges(&config, &board),
         sessions: Sessions::new(Arc::clone(&desks) as _, stores.approvals.clone()),
         approvals: stores.approvals,
+        ledger: stores.ledger.clone(),
     };
-    let routes = sayback_server::router(api)
-        .merge(sayback_server::confirmations::router(stores.ledger.clone(), access))
-        .merge(sayback_transports::media_stream::router(board.clone(), config.media.clone()));
+    let media = sayback_transports::media_stream::router(board.clone(), config.media.clone());
+    let routes = sayback_server::router(api, media);
     out!("listening on http://{address}");
     for line in telephones.iter().flat_map(Telephones::listening) {
         out!("listening for SIP on {line}");

@@ -1,211 +1,18 @@
-//! The HTTP API over a real socket, with calls whose engines do nothing.
+//! Calls, approvals and webhooks over HTTP.
 
-#![expect(clippy::unwrap_used, reason = "a test of its own crate, whose figures are wanted")]
-
-use std::net::SocketAddr;
-use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::routing::post;
-use futures::StreamExt;
-use sayback_core::{Event, Policy, Speak};
-use sayback_runtime::agent::Agent;
+use sayback_core::Event;
 use sayback_runtime::approvals::{ApprovalQueue, ApprovalRequest, Asker};
-use sayback_runtime::calls::{LineControl, NotOnThisLine};
-use sayback_runtime::clock::Clock;
-use sayback_runtime::line::Line;
-use sayback_runtime::llm::{Llm, LlmError, LlmEvent, LlmRequest, LlmStream};
-use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
-use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, ListedAgent, NotNow, Started, Switchboard};
-use sayback_runtime::tts::{Synthesize, TtsError};
-use sayback_server::access::hash;
-use sayback_server::adk::Sessions;
+use sayback_runtime::switchboard::{Asked, NotNow};
 use sayback_server::webhook::{Delivered, Webhook, deliver, signature};
-use sayback_server::{Access, Api, Role, Token, router, serve};
+use sayback_server::{Role, serve};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-#[path = "http/browser.rs"]
-mod browser;
-#[path = "http/console.rs"]
-mod console;
-
-#[derive(Debug)]
-struct Nothing;
-
-#[async_trait::async_trait]
-impl Llm for Nothing {
-    fn name(&self) -> String {
-        "nothing".to_owned()
-    }
-
-    async fn stream(&self, _request: LlmRequest) -> Result<LlmStream, LlmError> {
-        Ok(futures::stream::iter([Ok(LlmEvent::Done)]).boxed())
-    }
-}
-
-impl Transcribe for Nothing {
-    fn name(&self) -> String {
-        "nothing".to_owned()
-    }
-
-    fn transcribe(&self, _pcm: &[f32], _partial: bool, _cancel: &Cancel) -> Result<Transcription, SttError> {
-        Ok(Transcription::default())
-    }
-}
-
-impl Synthesize for Nothing {
-    fn name(&self) -> String {
-        "nothing".to_owned()
-    }
-
-    fn sample_rate(&self) -> u32 {
-        8_000
-    }
-
-    fn synthesize(
-        &self,
-        _text: &str,
-        _language: &str,
-        _sink: &mut dyn FnMut(&[i16]) -> ControlFlow<()>,
-    ) -> Result<(), TtsError> {
-        Ok(())
-    }
-}
-
-/// A line that keeps what is said to it.
-#[derive(Clone, Debug, Default)]
-struct Said(Arc<Mutex<Vec<String>>>);
-
-impl Line for Said {
-    fn speak(&mut self, speak: Speak) {
-        self.0.lock().unwrap().push(speak.text);
-    }
-}
-
-impl LineControl for Said {
-    fn press(&self, digits: &str) -> Result<(), NotOnThisLine> {
-        self.0.lock().unwrap().push(format!("keys {digits}"));
-        Ok(())
-    }
-
-    fn mute(&self, muted: bool) -> Result<(), NotOnThisLine> {
-        self.0.lock().unwrap().push(format!("muted {muted}"));
-        Ok(())
-    }
-
-    fn transfer(&self, _to: &str) -> Result<(), NotOnThisLine> {
-        Err(NotOnThisLine { transport: "a test", what: "be transferred" })
-    }
-}
-
-#[derive(Debug)]
-struct OneDesk(Arc<Desk>);
-
-#[async_trait::async_trait]
-impl Desks for OneDesk {
-    async fn find(&self, _asked: &Asked) -> Result<Arc<Desk>, NotNow> {
-        Ok(Arc::clone(&self.0))
-    }
-
-    fn listed(&self) -> Vec<ListedAgent> {
-        vec![ListedAgent { called: "*".to_owned(), agent: self.0.agent.name.clone() }]
-    }
-}
-
-fn desk() -> Desk {
-    let mut policy = Policy::default();
-    policy.turn.silence_followup = None;
-    let agent = Agent {
-        name: "desk".to_owned(),
-        language: "en".to_owned(),
-        greeting: Some("Hello.".to_owned()),
-        instructions: String::new(),
-        policy,
-        skills: Vec::new(),
-    };
-    Desk {
-        agent: Arc::new(agent),
-        llm: Arc::new(|| Arc::new(Nothing)),
-        screen: None,
-        vad: Arc::new(|| Box::new(sayback_media::Earshot::default())),
-        stt: Arc::new(Nothing),
-        tts: Arc::new(Nothing),
-        end_of_turn: None,
-        assumed_loop: Duration::from_millis(350),
-        recorded_as: None,
-        redact: Vec::new(),
-    }
-}
-
-fn board() -> Switchboard {
-    board_of(desk())
-}
-
-fn board_of(desk: Desk) -> Switchboard {
-    Switchboard::new(Arc::new(OneDesk(Arc::new(desk))), None, Limits { calls: 2, ..Limits::default() })
-}
-
-async fn begin(board: &Switchboard) -> (Started, Said) {
-    let asked = Asked { transport: "test".to_owned(), from: "anna".to_owned(), ..Asked::default() };
-    let admitted = board.admit(asked).await.unwrap();
-    let said = Said::default();
-    let control: Arc<dyn LineControl> = Arc::new(said.clone());
-    (admitted.start(Box::new(said.clone()), Some(control), Clock::start()), said)
-}
-
-struct Server {
-    address: SocketAddr,
-    client: reqwest::Client,
-}
-
-async fn start(board: &Switchboard, tokens: Vec<Token>) -> Server {
-    start_with(board, tokens, ApprovalQueue::default()).await
-}
-
-async fn start_with(board: &Switchboard, tokens: Vec<Token>, approvals: ApprovalQueue) -> Server {
-    start_api(tokens, |access| api(board, access, approvals)).await
-}
-
-fn api(board: &Switchboard, access: Arc<Access>, approvals: ApprovalQueue) -> Api {
-    Api {
-        board: board.clone(),
-        access,
-        dialer: None,
-        browsers: None,
-        recordings: None,
-        gauges: Vec::new(),
-        sessions: Sessions::new(Arc::new(OneDesk(Arc::new(desk()))), approvals.clone()),
-        approvals,
-    }
-}
-
-async fn start_api(tokens: Vec<Token>, api: impl FnOnce(Arc<Access>) -> Api) -> Server {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let access = Arc::new(Access::new(tokens, address).unwrap());
-    tokio::spawn(serve(listener, router(api(access)), std::future::pending()));
-    Server { address, client: reqwest::Client::new() }
-}
-
-impl Server {
-    fn ask(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
-        let url = format!("http://{}{path}", self.address);
-        self.client.request(method.parse().unwrap(), url)
-    }
-
-    async fn status(&self, method: &str, path: &str) -> u16 {
-        self.ask(method, path).send().await.unwrap().status().as_u16()
-    }
-
-    async fn act(&self, call: &str, body: Value) -> (u16, String) {
-        let path = format!("/v1/calls/{call}/actions");
-        let answer = self.ask("POST", &path).json(&body).send().await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
-    }
-}
+use crate::support::{begin, board, start, start_with, token};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_seen_spoken_in_and_ended() {
@@ -274,8 +81,7 @@ async fn what_is_not_there_is_a_problem_with_a_stable_type() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_tokens_only_the_pulse_is_open() {
     let board = board();
-    let token = |name: &str, role| Token { name: name.to_owned(), sha256: hash(name), roles: vec![role] };
-    let server = start(&board, vec![token("reader", Role::Read), token("caller", Role::Call)]).await;
+    let server = start(&board, vec![token("reader", &[Role::Read]), token("caller", &[Role::Call])]).await;
     assert_eq!(server.status("GET", "/healthz").await, 200);
     for path in ["/readyz", "/metrics", "/v1/calls", "/v1/calls/x"] {
         assert_eq!(server.status("GET", path).await, 401, "{path}");
@@ -405,9 +211,8 @@ async fn an_approval_is_listed_and_answered_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_who_may_approve_sees_and_answers_approvals() {
-    let token = |name: &str, role| Token { name: name.to_owned(), sha256: hash(name), roles: vec![role] };
     let roles = [Role::Read, Role::Call, Role::App, Role::Approve];
-    let tokens = roles.map(|role| token(&format!("{role:?}"), role)).to_vec();
+    let tokens = roles.map(|role| token(&format!("{role:?}"), &[role])).to_vec();
     let queue = ApprovalQueue::default();
     queue.request(&approval("a_1")).await.unwrap();
     let server = start_with(&board(), tokens, queue).await;

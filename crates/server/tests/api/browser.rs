@@ -2,20 +2,29 @@
 //! steers Chromium; this side is the server, with a call that goes on step by step as the script asks for it.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::extract::Path as UrlPath;
+use axum::routing::post;
 use sayback_core::{
-    EvidenceClass, Interval, LoopDelay, PlayoutEvent, SegmentId, Time, Transcript, UtteranceId, UtteranceKind,
+    Event, EvidenceClass, Interval, LoopDelay, PlayoutEvent, SegmentId, Speak, Time, Transcript, UtteranceId,
+    UtteranceKind,
 };
-use sayback_runtime::approvals::{ApprovalRequest, Asker};
-use sayback_runtime::calls::CallView;
+use sayback_runtime::approvals::{ApprovalQueue, ApprovalRequest, Asker};
+use sayback_runtime::calls::{CallView, LineControl};
+use sayback_runtime::clock::Clock;
+use sayback_runtime::line::Line;
 use sayback_runtime::record::{AgentSheet, CallSheet, Recorder, SoundSheet};
-use sayback_runtime::switchboard::{Witness, Witnesses};
+use sayback_runtime::switchboard::{Asked, Desk, Limits, Switchboard, Witness, Witnesses};
 use sayback_server::recordings::Recordings;
+use sayback_server::{Access, Api, Role, router, serve};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc::Sender;
 
-use super::console::{Told, booking_desk};
-use super::*;
+use crate::console::{Told, booking_desk};
+use crate::support::{OneDesk, Said, api, token};
 
 /// A line that plays all but questions at once; those when it is told to.
 #[derive(Clone, Debug, Default)]
@@ -197,7 +206,7 @@ async fn the_page_shows_each_state_to_everybody_and_asks_nobody_else() {
     let queue = ApprovalQueue::default();
     queue.request(&request("a-1", "webrtc-1", None)).await.unwrap();
     queue.request(&request("a-2", "webrtc-2", Some(json!({ "amount": 120 })))).await.unwrap();
-    let secret = Token { name: "ops".to_owned(), sha256: hash("ops"), roles: Role::ALL.to_vec() };
+    let secret = token("ops", &[Role::Read, Role::Call, Role::Approve, Role::App]);
     let access = |tokens| Arc::new(Access::new(tokens, "127.0.0.1:1".parse().unwrap()).unwrap());
     let recordings = Some(Recordings { folder, retell: Arc::new(Told) });
     let all = |tokens| {
@@ -213,7 +222,7 @@ async fn the_page_shows_each_state_to_everybody_and_asks_nobody_else() {
         )
     };
     let mut addresses = Vec::new();
-    for routes in [router(all(vec![])).merge(steps), router(all(vec![secret]))] {
+    for routes in [router(all(vec![]), steps), router(all(vec![secret]), axum::Router::new())] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         addresses.push(format!("http://{}", listener.local_addr().unwrap()));
         tokio::spawn(serve(listener, routes, std::future::pending()));

@@ -1,9 +1,5 @@
 //! The ADK's wire over a real socket: who may do what, what is refused, and answers that come from two sides at once.
 
-#![expect(clippy::unwrap_used, reason = "a test of its own crate")]
-
-use std::net::SocketAddr;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,14 +12,12 @@ use sayback_runtime::agent::{
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
-use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
 use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, NotNow, Switchboard};
-use sayback_runtime::tts::{Synthesize, TtsError};
-use sayback_server::access::hash;
 use sayback_server::adk::Sessions;
-use sayback_server::{Access, Api, Role, Token, router, serve};
+use sayback_server::{Api, Role};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+
+use crate::support::{Server, api, start_api, token};
 
 /// Pays when it is told to, and says "Done." otherwise.
 #[derive(Debug, Default)]
@@ -50,38 +44,6 @@ impl Llm for Model {
             LlmEvent::Text("Done.".to_owned())
         };
         Ok(futures::stream::iter([Ok(step), Ok(LlmEvent::Done)]).boxed())
-    }
-}
-
-#[derive(Debug)]
-struct Mute;
-
-impl Transcribe for Mute {
-    fn name(&self) -> String {
-        "none".to_owned()
-    }
-
-    fn transcribe(&self, _pcm: &[f32], _partial: bool, _cancel: &Cancel) -> Result<Transcription, SttError> {
-        Ok(Transcription::default())
-    }
-}
-
-impl Synthesize for Mute {
-    fn name(&self) -> String {
-        "none".to_owned()
-    }
-
-    fn sample_rate(&self) -> u32 {
-        8_000
-    }
-
-    fn synthesize(
-        &self,
-        _text: &str,
-        _language: &str,
-        _sink: &mut dyn FnMut(&[i16]) -> ControlFlow<()>,
-    ) -> Result<(), TtsError> {
-        Ok(())
     }
 }
 
@@ -127,15 +89,13 @@ impl Desks for OneDesk {
     }
 }
 
-struct Server {
-    address: SocketAddr,
-    client: reqwest::Client,
+struct Bank {
+    server: Server,
     ran: Arc<Pay>,
     queue: ApprovalQueue,
 }
 
-async fn start(screen: Option<Arc<dyn Screen>>) -> Server {
-    let _ = rustls::crypto::ring::default_provider().install_default();
+async fn start(screen: Option<Arc<dyn Screen>>) -> Bank {
     let ran = Arc::new(Pay::default());
     let info = ToolInfo {
         name: "pay".to_owned(),
@@ -154,26 +114,8 @@ async fn start(screen: Option<Arc<dyn Screen>>) -> Server {
         policy: Policy::default(),
         skills: vec![Skill { name: "bank".to_owned(), instructions: String::new(), tools: vec![tool] }],
     };
-    let desk = Desk {
-        agent: Arc::new(agent),
-        llm: Arc::new(|| Arc::new(Model::default())),
-        screen,
-        vad: Arc::new(|| Box::new(sayback_media::Earshot::default())),
-        stt: Arc::new(Mute),
-        tts: Arc::new(Mute),
-        end_of_turn: None,
-        assumed_loop: Duration::ZERO,
-        recorded_as: None,
-        redact: Vec::new(),
-    };
+    let desk = Desk { screen, ..Desk::silent(agent, Arc::new(|| Arc::new(Model::default()))) };
     let desks: Arc<dyn Desks> = Arc::new(OneDesk(Arc::new(desk)));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let token = |name: &str, roles: &[Role]| Token {
-        name: name.to_owned(),
-        sha256: hash(name),
-        roles: roles.to_vec(),
-    };
     let tokens = vec![
         token("both", &[Role::App, Role::Approve]),
         token("app", &[Role::App]),
@@ -181,30 +123,15 @@ async fn start(screen: Option<Arc<dyn Screen>>) -> Server {
         token("reader", &[Role::Read, Role::Call]),
     ];
     let queue = ApprovalQueue::default();
-    let api = Api {
-        board: Switchboard::new(Arc::clone(&desks), None, Limits::default()),
-        access: Arc::new(Access::new(tokens, address).unwrap()),
-        dialer: None,
-        browsers: None,
-        recordings: None,
-        gauges: Vec::new(),
-        sessions: Sessions::new(desks, queue.clone()),
-        approvals: queue.clone(),
-    };
-    tokio::spawn(serve(listener, router(api), std::future::pending()));
-    Server { address, client: reqwest::Client::new(), ran, queue }
+    let board = Switchboard::new(Arc::clone(&desks), None, Limits::default());
+    let sessions = Sessions::new(desks, queue.clone());
+    let server = start_api(tokens, |access| Api { sessions, ..api(&board, access, queue.clone()) }).await;
+    Bank { server, ran, queue }
 }
 
-impl Server {
+impl Bank {
     async fn ask(&self, who: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
-        let url = format!("http://{}{path}", self.address);
-        let mut request = self.client.request(method.parse().unwrap(), url).bearer_auth(who);
-        if let Some(body) = body {
-            request = request.json(&body);
-        }
-        let answer = tokio::time::timeout(Duration::from_secs(30), request.send()).await.unwrap().unwrap();
-        let status = answer.status().as_u16();
-        (status, answer.json().await.unwrap_or_default())
+        self.server.with(who, (method, path), body).await
     }
 
     async fn session(&self) -> String {
@@ -365,8 +292,7 @@ async fn events_come_one_by_one_as_server_sent_events() {
     let session = server.session().await;
     let message = json!({ "role": "user", "parts": [{ "text": "please pay" }] });
     let body = json!({ "app_name": "bank", "user_id": "u", "session_id": session, "new_message": message });
-    let url = format!("http://{}/run_sse", server.address);
-    let sent = server.client.post(url).bearer_auth("app").json(&body).send();
+    let sent = server.server.ask("POST", "/run_sse").bearer_auth("app").json(&body).send();
     let text = sent.await.unwrap().text().await.unwrap();
     let events: Vec<Value> = text
         .lines()

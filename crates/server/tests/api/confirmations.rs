@@ -1,34 +1,23 @@
 //! The ledger over HTTP, as another app uses it.
 
-#![expect(clippy::unwrap_used, reason = "a test of its own crate, whose figures are wanted")]
-
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::ledger::{
     Bounds, Claim, Entry, EntryId, Lease, Ledger, LedgerFault, LedgerOptions, LedgerStore, Moment, Owner,
     Settled, Switch, Want, Wanted, Yes,
 };
-use sayback_server::access::hash;
-use sayback_server::{Access, Role, Token, confirmations, serve};
+use sayback_server::{Api, Role};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
-struct Server {
-    address: SocketAddr,
-    client: reqwest::Client,
-}
+use crate::support::{Server, api, board, start_api, token};
 
 async fn start(ledger: Ledger) -> Server {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let token = |name: &str, role| Token { name: name.to_owned(), sha256: hash(name), roles: vec![role] };
-    let tokens = vec![token("shop", Role::App), token("bank", Role::App), token("reader", Role::Read)];
-    let access = Arc::new(Access::new(tokens, address).unwrap());
-    tokio::spawn(serve(listener, confirmations::router(ledger, access), std::future::pending()));
-    Server { address, client: reqwest::Client::new() }
+    let tokens =
+        vec![token("shop", &[Role::App]), token("bank", &[Role::App]), token("reader", &[Role::Read])];
+    let board = board();
+    start_api(tokens, |access| Api { ledger, ..api(&board, access, ApprovalQueue::default()) }).await
 }
 
 async fn started() -> Server {
@@ -36,21 +25,20 @@ async fn started() -> Server {
 }
 
 impl Server {
-    async fn post(&self, token: &str, path: &str, body: String) -> (u16, Value) {
-        let url = format!("http://{}{path}", self.address);
-        let request = self.client.post(url).bearer_auth(token).header("content-type", "application/json");
+    async fn send(&self, token: &str, path: &str, body: String) -> (u16, Value) {
+        let request = self.ask("POST", path).bearer_auth(token).header("content-type", "application/json");
         let answer = request.body(body).send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
     async fn record(&self, token: &str, body: Value) -> Value {
-        let (status, answer) = self.post(token, "/v1/confirmations", body.to_string()).await;
+        let (status, answer) = self.send(token, "/v1/confirmations", body.to_string()).await;
         assert_eq!(status, 200, "{answer}");
         answer
     }
 
     async fn check(&self, token: &str, body: Value) -> Value {
-        let (status, answer) = self.post(token, "/v1/confirmations/check", body.to_string()).await;
+        let (status, answer) = self.send(token, "/v1/confirmations/check", body.to_string()).await;
         assert_eq!(status, 200, "{answer}");
         answer
     }
@@ -112,12 +100,12 @@ async fn led_04_led_26_arguments_that_readers_could_read_differently_are_not_has
         format!("\"{}\"", "x".repeat(300_000)),
     ] {
         let body = format!(r#"{{"tool":"pay","session":"s","args":{args}}}"#);
-        let (status, answer) = server.post("shop", "/v1/confirmations", body.clone()).await;
+        let (status, answer) = server.send("shop", "/v1/confirmations", body.clone()).await;
         assert_eq!((status, answer), (200, json!({ "recorded": true, "reason": "unhashable_args" })));
         let strict = body.replacen('{', r#"{"rule":{"tool_only":false},"#, 1);
-        let (status, answer) = server.post("shop", "/v1/confirmations/check", strict).await;
+        let (status, answer) = server.send("shop", "/v1/confirmations/check", strict).await;
         assert_eq!((status, &answer["allowed"]), (200, &json!(false)), "a tool with a question: {answer}");
-        let (status, answer) = server.post("shop", "/v1/confirmations/check", body).await;
+        let (status, answer) = server.send("shop", "/v1/confirmations/check", body).await;
         assert_eq!((status, &answer["confirmed"]), (200, &json!(true)), "tied to the tool: {answer}");
     }
 }
@@ -148,7 +136,7 @@ async fn led_18_led_20_confirmations_of_another_process_come_with_the_call_and_w
         json!({ "ref": "" }),
     ] {
         let (status, answer) =
-            server.post("shop", "/v1/confirmations/check", with("e", wrong.clone()).to_string()).await;
+            server.send("shop", "/v1/confirmations/check", with("e", wrong.clone()).to_string()).await;
         assert_eq!(status, 400, "{wrong} {answer}");
     }
 }
@@ -190,14 +178,14 @@ async fn what_makes_no_sense_is_refused_and_nothing_is_recorded() {
         (json!([]), "bad-body"),
     ] {
         for path in ["/v1/confirmations", "/v1/confirmations/check"] {
-            let (status, answer) = server.post("shop", path, body.to_string()).await;
+            let (status, answer) = server.send("shop", path, body.to_string()).await;
             assert_eq!((status, &answer["type"]), (400, &json!(format!("urn:sayback:{kind}"))), "{body}");
         }
     }
-    let (status, answer) = server.post("shop", "/v1/confirmations", "x".repeat(2_000_000)).await;
+    let (status, answer) = server.send("shop", "/v1/confirmations", "x".repeat(2_000_000)).await;
     assert_eq!((status, &answer["type"]), (413, &json!("urn:sayback:too-large")));
-    assert_eq!(server.post("reader", "/v1/confirmations", "{}".to_owned()).await.0, 403);
-    assert_eq!(server.post("nobody", "/v1/confirmations/check", "{}".to_owned()).await.0, 401);
+    assert_eq!(server.send("reader", "/v1/confirmations", "{}".to_owned()).await.0, 403);
+    assert_eq!(server.send("nobody", "/v1/confirmations/check", "{}".to_owned()).await.0, 401);
     let url = format!("http://{}/v1/confirmations", server.address);
     assert_eq!(server.client.get(url).bearer_auth("shop").send().await.unwrap().status().as_u16(), 405);
 }
@@ -252,7 +240,7 @@ impl LedgerStore for Away {
 async fn led_09_a_store_that_is_away_confirms_nothing_and_says_so() {
     let server = start(Ledger::on(Arc::new(Away), LedgerOptions::default()).unwrap()).await;
     for path in ["/v1/confirmations", "/v1/confirmations/check"] {
-        let (status, answer) = server.post("shop", path, call("s", 1.0).to_string()).await;
+        let (status, answer) = server.send("shop", path, call("s", 1.0).to_string()).await;
         assert_eq!((status, &answer["type"]), (503, &json!("urn:sayback:ledger-unreachable")));
         assert!(!answer.to_string().contains("secret"), "{answer}");
     }

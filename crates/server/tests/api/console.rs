@@ -1,24 +1,30 @@
 //! What the page at `/` needs: its files, conversations in text, and recorded calls.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::StreamExt;
 use sayback_core::{AskTerms, Policy, Time};
 use sayback_runtime::agent::{
-    AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, Skill, Tool, ToolInfo, ToolOutput,
-    Validate,
+    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, Skill, Tool, ToolInfo,
+    ToolOutput, Validate,
 };
-use sayback_runtime::llm::LlmCall;
+use sayback_runtime::approvals::ApprovalQueue;
+use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
 use sayback_runtime::record::{AgentSheet, CallSheet, Recorder, SoundSheet};
+use sayback_runtime::switchboard::{Desk, Switchboard};
 use sayback_server::recordings::{Recordings, Retell};
+use sayback_server::{Api, Role, Token};
+use serde_json::{Value, json};
 
-use super::*;
+use crate::support::{Server, api, begin, board, board_of, desk, start, start_api, token};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_is_served_and_keeps_to_itself() {
-    let secret = Token { name: "ops".to_owned(), sha256: hash("ops"), roles: vec![Role::Read] };
+    let secret = token("ops", &[Role::Read]);
     let server = start(&board(), vec![secret]).await;
     let page = server.ask("GET", "/").send().await.unwrap();
     assert_eq!(page.status().as_u16(), 200);
@@ -61,7 +67,7 @@ async fn the_page_is_served_and_keeps_to_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_asks_is_told_what_their_token_may_do() {
-    let secret = Token { name: "ops".to_owned(), sha256: hash("ops"), roles: vec![Role::Read, Role::App] };
+    let secret = token("ops", &[Role::Read, Role::App]);
     let server = start(&board(), vec![secret]).await;
     assert_eq!(server.status("GET", "/v1/access").await, 401);
     let own: Value =
@@ -69,7 +75,7 @@ async fn whoever_asks_is_told_what_their_token_may_do() {
     assert_eq!(own, json!({ "name": "ops", "roles": ["read", "app"] }));
     let open = start(&board(), vec![]).await;
     let all: Value = open.ask("GET", "/v1/access").send().await.unwrap().json().await.unwrap();
-    assert_eq!(all["roles"], json!(["read", "call", "approve", "app"]));
+    assert_eq!(all["roles"], json!(["read", "call", "approve", "app", "page"]));
 }
 
 /// Calls the tool, and says that it is done; again and again. Every answer means yes.
@@ -129,7 +135,7 @@ fn booking() -> Switchboard {
 }
 
 /// Asks before it books.
-pub(super) fn booking_desk() -> Desk {
+pub(crate) fn booking_desk() -> Desk {
     let mut desk = desk();
     let mut agent = Agent::clone(&desk.agent);
     let info = ToolInfo {
@@ -247,7 +253,7 @@ async fn what_is_no_message_and_no_conversation_is_refused() {
 
 /// Tells that it was asked.
 #[derive(Debug)]
-pub(super) struct Told;
+pub(crate) struct Told;
 
 impl Retell for Told {
     fn scenario(&self, folder: &Path) -> Result<String, String> {
@@ -384,8 +390,8 @@ async fn nothing_but_a_recording_is_reached_and_only_with_its_role() {
     // A recording without that file, or with a link in its place.
     assert_eq!(server.status("GET", "/v1/recordings/half/audio").await, 404);
     assert_eq!(server.status("GET", "/v1/recordings/half/events").await, 404);
-    let token = |name: &str, role| Token { name: name.to_owned(), sha256: hash(name), roles: vec![role] };
-    let server = with_recordings(folder, vec![token("reader", Role::Read), token("app", Role::App)]).await;
+    let server =
+        with_recordings(folder, vec![token("reader", &[Role::Read]), token("app", &[Role::App])]).await;
     for path in ["/v1/recordings", "/v1/recordings/test-1", "/v1/recordings/test-1/audio"] {
         assert_eq!(server.status("GET", path).await, 401, "{path}");
         let with = |token: &str| server.ask("GET", path).bearer_auth(token).send();
