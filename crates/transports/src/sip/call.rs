@@ -17,17 +17,21 @@ use tokio::task::JoinHandle;
 use super::line::{Control, SipLine, WISHES, Wish};
 use super::media::{Media, MediaEnd, MediaTerms, Order, Sockets, frame_of};
 use super::messages::{
-    abilities, content_is_sdp, header, other, refer_status, request_description, session_expires,
+    abilities, asked_timer, content_is_sdp, header, least_is, other, refer_status, request_description,
+    sequence, timer_headers,
 };
 use super::offer::{Agreed, Ours, answer, offer, take_answer};
+use super::refresh::{Answer, Refresh, Refreshed};
 use super::sdp::{Description, Direction};
 use super::server::House;
-use super::timer::{Due, SessionTimer};
+use super::timer::{Due, SessionTimer, TooShort};
 use crate::wire::{self, Proof, WireOptions};
 use crate::wire::{Far, LoopEvidence};
 
 /// Orders that may wait for the sound.
 const ORDERS: usize = 8;
+/// An answer that the stack has acknowledged is here within this.
+const JUST_COME: Duration = Duration::from_millis(50);
 /// How long the far end may take to reach whom a caller is transferred to.
 const TRANSFER: Duration = Duration::from_secs(40);
 
@@ -38,7 +42,7 @@ pub(super) struct Agreement {
     pub(super) sockets: Sockets,
     pub(super) ours: Ours,
     pub(super) agreed: Agreed,
-    pub(super) timer: Option<SessionTimer>,
+    pub(super) refresh: Option<Refresh>,
     pub(super) far: Far,
     pub(super) clock: Clock,
 }
@@ -49,19 +53,27 @@ pub(super) struct Live {
     dialog: InviteDialog,
     states: DialogStateReceiver,
     ours: Ours,
-    timer: Option<SessionTimer>,
+    refresh: Option<Refresh>,
     clock: Clock,
     call: Sender<Event>,
     orders: Sender<Order>,
     wishes: Receiver<Wish>,
     media: JoinHandle<MediaEnd>,
-    /// We have offered in an answer; its ACK brings theirs.
-    offered: bool,
+    /// A re-INVITE of theirs that we have answered and whose ACK has not come.
+    theirs: Option<Theirs>,
     transfer: Option<(Option<CallId>, Time)>,
     /// The caller is with somebody else.
     transferred: bool,
     /// Somebody has said that the call is over.
     over: bool,
+}
+
+/// A re-INVITE of the far end's.
+#[derive(Clone, Copy, Debug)]
+struct Theirs {
+    sequence: Option<u32>,
+    /// Our answer was an offer; the ACK brings theirs.
+    offered: bool,
 }
 
 /// Why a call could not begin.
@@ -76,7 +88,7 @@ impl Live {
         admitted: Admitted,
         agreement: Agreement,
     ) -> Result<Self, NotBegun> {
-        let Agreement { dialog, states, sockets, ours, agreed, timer, far, clock } = agreement;
+        let Agreement { dialog, states, sockets, ours, agreed, refresh, far, clock } = agreement;
         let format = agreed.format;
         let evidence = LoopEvidence {
             far,
@@ -112,19 +124,19 @@ impl Live {
         })?;
         let (orders, taken) = channel(ORDERS);
         let media = tokio::spawn(media.run(taken));
-        let (offered, transfer, over) = (false, None, false);
+        let (theirs, transfer, over) = (None, None, false);
         Ok(Self {
             house,
             dialog,
             states,
             ours,
-            timer,
+            refresh,
             clock,
             call,
             orders,
             wishes,
             media,
-            offered,
+            theirs,
             transfer,
             transferred: false,
             over,
@@ -145,6 +157,7 @@ impl Live {
                     self.over = true;
                 }
                 Some(wish) = self.wishes.recv() => self.on_wish(wish).await,
+                answer = answered(&mut self.refresh) => self.on_refreshed(answer).await,
                 () = until(due) => self.on_time().await,
             }
         }
@@ -160,7 +173,7 @@ impl Live {
     }
 
     fn due(&self) -> Option<Time> {
-        let timer = self.timer.map(|timer| timer.due().0);
+        let timer = self.refresh.as_ref().map(|refresh| refresh.due().0);
         let transfer = self.transfer.as_ref().map(|(_, until)| *until);
         timer.into_iter().chain(transfer).min()
     }
@@ -170,40 +183,33 @@ impl Live {
         if self.transfer.as_ref().is_some_and(|(_, until)| now >= *until) {
             self.conclude_transfer(Err("nobody answered".to_owned())).await;
         }
-        let Some((at, due)) = self.timer.map(|timer| timer.due()) else { return };
+        let Some(refresh) = &mut self.refresh else { return };
+        let (at, due) = refresh.due();
         if now < at {
             return;
         }
         match due {
-            Due::Refresh => self.refresh().await,
+            Due::Refresh => {
+                let body = offer(&self.ours, Direction::SendRecv);
+                refresh.begin(&self.dialog, body, self.theirs.is_some(), now);
+            }
             Due::Expired => {
-                tracing::info!("a call's far end has not refreshed it");
+                tracing::info!("a call's session was not refreshed in time");
                 self.hang_up("SIP;cause=408;text=\"Session timer expired\"").await;
             }
         }
     }
 
-    /// Refreshes the session with our description as it is.
-    async fn refresh(&mut self) {
-        let mut headers = vec![content_is_sdp()];
-        headers.extend(self.timer.map(|timer| other("Session-Expires", timer.header_of_request())));
-        headers.extend(abilities());
-        let body = offer(&self.ours, Direction::SendRecv).into_bytes();
-        match self.dialog.reinvite(Some(headers), Some(body)).await {
-            Ok(Some(response)) if response.status_code.kind() == StatusCodeKind::Successful => {
-                let body = super::messages::response_description(&response);
+    async fn on_refreshed(&mut self, answer: Answer) {
+        let (role, random, now) = (self.dialog.role(), self.house.random(), self.clock.now());
+        let Some(refresh) = &mut self.refresh else { return };
+        match refresh.take(answer, role, random, now) {
+            Refreshed::Done(body) => {
                 let agreed = body.and_then(|body| self.taken(&body));
                 self.change(agreed).await;
             }
-            Ok(Some(response)) if matches!(u16::from(response.status_code.clone()), 408 | 481) => {
-                self.hang_up("SIP;cause=481").await;
-            }
-            // Refused, or both asked at once: there is half of the interval left to try again.
-            Ok(_) => {}
-            Err(error) => tracing::warn!("a session could not be refreshed: {error}"),
-        }
-        if let Some(timer) = &mut self.timer {
-            timer.refreshed(self.clock.now());
+            Refreshed::Later => {}
+            Refreshed::Gone => self.hang_up("SIP;cause=481").await,
         }
     }
 
@@ -229,7 +235,7 @@ impl Live {
     async fn on_state(&mut self, state: DialogState) {
         match state {
             DialogState::Updated(_, request, handle) => self.on_update(&request, handle).await,
-            DialogState::Confirmed(..) if self.offered => self.on_late_answer().await,
+            DialogState::Confirmed(..) if self.is_acknowledged() => self.on_ack().await,
             // The news of the transfer has been answered: now the call may end.
             DialogState::Confirmed(..) if self.transferred => {
                 self.hang_up("SIP;cause=200;text=\"Transferred\"").await;
@@ -259,22 +265,46 @@ impl Live {
         }
     }
 
+    /// Whether the ACK that came last is the one that a re-INVITE waits for; other requests confirm the dialog too.
+    fn is_acknowledged(&self) -> bool {
+        let last = || self.dialog.last_remote_ack().and_then(|ack| sequence(&ack));
+        self.theirs.is_some_and(|theirs| theirs.sequence == last())
+    }
+
+    async fn on_ack(&mut self) {
+        let theirs = self.theirs.take();
+        if theirs.is_some_and(|theirs| theirs.offered) {
+            let body = self.dialog.last_remote_ack().map(|ack| ack.body().clone()).unwrap_or_default();
+            let agreed = self.taken(&body);
+            self.change(agreed).await;
+        }
+    }
+
     /// A re-INVITE or an UPDATE.
     async fn on_update(&mut self, request: &Request, handle: TransactionHandle) {
-        let mut headers = self.answer_timer(request);
-        let body = match request_description(request) {
-            Ok(body) => body,
-            Err(_) => {
-                let _ = handle.reply(StatusCode::UnsupportedMediaType).await;
-                return;
-            }
+        let invite = request.method == Method::Invite;
+        let Ok(body) = request_description(request) else {
+            let _ = handle.reply(StatusCode::UnsupportedMediaType).await;
+            return;
+        };
+        // Both have asked at once (RFC 3261, 14.2; RFC 3311, 5.2).
+        let invited = self.has_invited().await;
+        let offered = self.theirs.is_some_and(|theirs| theirs.offered);
+        if (invited || offered) && (invite || body.is_some()) {
+            let _ = handle.reply(StatusCode::RequestPending).await;
+            return;
+        }
+        let Ok(mut headers) = self.answer_timer(request) else {
+            let least = least_is(self.house.options.shortest_session);
+            let _ = handle.respond(StatusCode::SessionIntervalTooSmall, Some(vec![least]), None).await;
+            return;
         };
         let Some(body) = body else {
-            let text = (request.method == Method::Invite).then(|| {
-                self.offered = true;
+            let text = invite.then(|| {
                 headers.push(content_is_sdp());
                 offer(&self.ours, Direction::SendRecv).into_bytes()
             });
+            self.await_ack(request, text.is_some());
             let _ = handle.respond(StatusCode::OK, Some(headers), text).await;
             return;
         };
@@ -285,6 +315,7 @@ impl Live {
         match answered {
             Ok((agreed, text)) => {
                 headers.push(content_is_sdp());
+                self.await_ack(request, false);
                 let _ = handle.respond(StatusCode::OK, Some(headers), Some(text.into_bytes())).await;
                 self.change(Some(agreed)).await;
             }
@@ -296,24 +327,35 @@ impl Live {
         }
     }
 
-    fn answer_timer(&mut self, request: &Request) -> Vec<Header> {
-        let now = self.clock.now();
-        let supported = super::messages::lists(request, "Supported", "timer");
-        let asked = session_expires(request);
-        let answered = SessionTimer::answering(asked, supported, self.house.options.session_timer, now);
-        let mut headers = abilities();
-        if let (Some(timer), Ok(new)) = (&mut self.timer, answered) {
-            *timer = new;
-            headers.push(other("Session-Expires", new.header()));
+    /// Whether a re-INVITE of ours has no answer yet. One that has just come may still be on its way to us.
+    async fn has_invited(&mut self) -> bool {
+        if !self.refresh.as_ref().is_some_and(Refresh::has_invited) {
+            return false;
         }
-        headers
+        if let Ok(answer) = tokio::time::timeout(JUST_COME, answered(&mut self.refresh)).await {
+            self.on_refreshed(answer).await;
+            return false;
+        }
+        true
     }
 
-    async fn on_late_answer(&mut self) {
-        self.offered = false;
-        let body = self.dialog.last_remote_ack().map(|ack| ack.body().clone()).unwrap_or_default();
-        let agreed = self.taken(&body);
-        self.change(agreed).await;
+    /// A re-INVITE is answered now, and its ACK comes.
+    fn await_ack(&mut self, request: &Request, offered: bool) {
+        if request.method == Method::Invite {
+            self.theirs = Some(Theirs { sequence: sequence(request), offered });
+        }
+    }
+
+    /// The headers of our answer to a request that refreshes the session.
+    fn answer_timer(&mut self, request: &Request) -> Result<Vec<Header>, TooShort> {
+        let (asked, now) = (asked_timer(request), self.clock.now());
+        let answered = SessionTimer::answering(asked, self.house.timer_terms(), now)?;
+        let mut headers = abilities();
+        if let Some(refresh) = &mut self.refresh {
+            refresh.timer = answered;
+            headers.extend(timer_headers(&answered, asked.supported));
+        }
+        Ok(headers)
     }
 
     fn taken(&self, body: &[u8]) -> Option<Agreed> {
@@ -413,6 +455,14 @@ impl Live {
             tracing::warn!("a transfer failed: {why}");
         }
         self.transferred = done;
+    }
+}
+
+/// The answer of a refresh that is under way.
+async fn answered(refresh: &mut Option<Refresh>) -> Answer {
+    match refresh {
+        Some(refresh) => refresh.answered().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -15,13 +15,14 @@ use super::auth::{Caller, Verdict};
 use super::call::{Agreement, Live};
 use super::media::Sockets;
 use super::messages::{
-    SUPPORTED, abilities, address, called, content_is_sdp, header, lists, other, request_description,
-    session_expires, unknown_extensions, values,
+    abilities, address, asked_timer, called, content_is_sdp, header, least_is, lists, request_description,
+    timer_headers, unknown_extensions, values,
 };
 use super::offer::{Agreed, Ours, answer, offer, take_answer};
+use super::refresh::Refresh;
 use super::sdp::{Description, Direction};
 use super::server::House;
-use super::timer::{SHORTEST, SessionTimer};
+use super::timer::SessionTimer;
 
 /// A caller who finds all places taken may try again after so many seconds.
 const RETRY_AFTER: &str = "15";
@@ -53,7 +54,7 @@ struct Ready {
     /// `None`: the INVITE had no offer; ours goes with the answer.
     agreed: Option<Agreed>,
     body: String,
-    timer: Option<SessionTimer>,
+    timer: SessionTimer,
     caller: Caller,
 }
 
@@ -119,16 +120,11 @@ async fn prepare(house: &House, request: &Request, source: SocketAddr, now: Time
     Ok(Ready { admitted, sockets, ours, agreed, body, timer, caller })
 }
 
-fn timer(house: &House, request: &Request, now: Time) -> Result<Option<SessionTimer>, Refusal> {
-    let supported = lists(request, "Supported", "timer");
-    let wish = house.options.session_timer;
-    match SessionTimer::answering(session_expires(request), supported, wish, now) {
-        Ok(timer) => Ok(Some(timer)),
-        Err(_) => {
-            let least = other("Min-SE", SHORTEST.as_secs().to_string());
-            Err(Refusal(StatusCode::SessionIntervalTooSmall, vec![least]))
-        }
-    }
+fn timer(house: &House, request: &Request, now: Time) -> Result<SessionTimer, Refusal> {
+    SessionTimer::answering(asked_timer(request), house.timer_terms(), now).map_err(|_| {
+        let least = least_is(house.options.shortest_session);
+        Refusal(StatusCode::SessionIntervalTooSmall, vec![least])
+    })
 }
 
 fn asked(request: &Request, caller: &Caller) -> Asked {
@@ -188,12 +184,8 @@ async fn hold(
     let driving = tokio::spawn(async move { driven.handle(&mut tx).await });
     let mut headers = abilities();
     headers.push(content_is_sdp());
-    if let Some(timer) = ready.timer {
-        headers.push(other("Session-Expires", timer.header()));
-        if lists(&dialog.initial_request(), "Supported", SUPPORTED) {
-            headers.push(Header::Require("timer".into()));
-        }
-    }
+    let request = dialog.initial_request();
+    headers.extend(timer_headers(&ready.timer, asked_timer(&request).supported));
     if let Err(error) = dialog.accept(Some(headers), Some(ready.body.clone().into_bytes())) {
         house.forget(&dialog);
         return Err(error);
@@ -203,8 +195,9 @@ async fn hold(
             known.send_replace(true);
             let Ready { admitted, sockets, ours, timer, caller, .. } = ready;
             let far = caller.far;
+            let refresh = Some(Refresh::new(timer, lists(&request, "Allow", "UPDATE")));
             let agreement =
-                Agreement { dialog: dialog.clone(), states, sockets, ours, agreed, timer, far, clock };
+                Agreement { dialog: dialog.clone(), states, sockets, ours, agreed, refresh, far, clock };
             match Live::begin(Arc::clone(&house), admitted, agreement) {
                 Ok(live) => live.run().await,
                 Err(error) => {

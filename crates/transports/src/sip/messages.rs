@@ -1,15 +1,17 @@
 //! Headers and answers.
 
+use std::time::Duration;
+
 use rsipstack::sip::headers::Header;
 use rsipstack::sip::prelude::HasHeaders;
 use rsipstack::sip::{Request, Response, Uri};
 
-use super::timer::SessionExpires;
+use super::timer::{AskedTimer, SessionExpires, SessionTimer};
 
 /// What we take.
 pub(super) const ALLOW: &str = "INVITE, ACK, BYE, CANCEL, OPTIONS, INFO, UPDATE, NOTIFY, PRACK";
 /// Extensions that we know.
-pub(super) const SUPPORTED: &str = "timer";
+pub(super) const SUPPORTED: &str = "timer, 100rel";
 /// Those that may be required of us. We answer at once and send no provisional answer that would have to be reliable.
 const KNOWN: [&str; 2] = ["timer", "100rel"];
 
@@ -67,6 +69,41 @@ pub(super) fn unknown_extensions(request: &Request) -> Vec<String> {
 /// The session timer that a message speaks of.
 pub(super) fn session_expires(message: &impl HasHeaders) -> Option<SessionExpires> {
     SessionExpires::parse(&header(message, "Session-Expires")?)
+}
+
+/// What a request asks of the session's timer.
+pub(super) fn asked_timer(request: &Request) -> AskedTimer {
+    AskedTimer {
+        expires: session_expires(request),
+        least: least_interval(request),
+        supported: lists(request, "Supported", "timer") || lists(request, "Require", "timer"),
+    }
+}
+
+/// `Min-SE`: the shortest interval that somebody takes.
+pub(super) fn least_interval(message: &impl HasHeaders) -> Option<Duration> {
+    let value = header(message, "Min-SE")?;
+    let seconds: u32 = value.split(';').next()?.trim().parse().ok()?;
+    Some(Duration::from_secs(u64::from(seconds)))
+}
+
+/// `Min-SE` of ours.
+pub(super) fn least_is(shortest: Duration) -> Header {
+    other("Min-SE", shortest.as_secs().to_string())
+}
+
+/// What our answer says of the session's timer; somebody who knows timers must mind it.
+pub(super) fn timer_headers(timer: &SessionTimer, supported: bool) -> Vec<Header> {
+    let mut headers = vec![other("Session-Expires", timer.header())];
+    if supported {
+        headers.push(Header::Require("timer".into()));
+    }
+    headers
+}
+
+/// The number in a message's `CSeq`.
+pub(super) fn sequence(message: &impl HasHeaders) -> Option<u32> {
+    header(message, "CSeq")?.split_whitespace().next()?.parse().ok()
 }
 
 /// A header that the stack has no type for.

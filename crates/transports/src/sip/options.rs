@@ -137,6 +137,10 @@ pub struct SipOptions {
     pub transfers: std::collections::BTreeMap<String, String>,
     /// Dead calls are noticed within this (RFC 4028).
     pub session_timer: Duration,
+    /// Sessions shorter than this are refused; 90 s by RFC 4028, which the server's file cannot change.
+    pub shortest_session: Duration,
+    /// Whoever is called has this long to answer.
+    pub ring: Duration,
     /// A call without a packet for this long is over.
     pub media_timeout: Duration,
 }
@@ -158,6 +162,8 @@ impl Default for SipOptions {
             registrar: None,
             transfers: std::collections::BTreeMap::new(),
             session_timer: Duration::from_secs(1_800),
+            shortest_session: super::timer::SHORTEST,
+            ring: Duration::from_secs(60),
             media_timeout: Duration::from_secs(60),
         }
     }

@@ -39,6 +39,7 @@ use super::outbound::{self, Dial, DialError};
 use super::ports::{Ports, own_address};
 use super::register;
 use super::socket::SipSocket;
+use super::timer::TimerTerms;
 
 /// What a server calls itself.
 const AGENT: &str = concat!("sayback/", env!("CARGO_PKG_VERSION"));
@@ -155,6 +156,18 @@ impl House {
             key: Crypto::from_random(key),
         };
         Ok((sockets, ours))
+    }
+
+    /// What we want of sessions.
+    pub(super) fn timer_terms(&self) -> TimerTerms {
+        TimerTerms { wish: self.options.session_timer, shortest: self.options.shortest_session }
+    }
+
+    /// Any number; zero if the machine has no random ones.
+    pub(super) fn random(&self) -> u16 {
+        let mut bytes = [0u8; 2];
+        let _ = getrandom::fill(&mut bytes);
+        u16::from_be_bytes(bytes)
     }
 
     /// Where a stream of ours begins; `None` if the machine has no random numbers.
@@ -418,8 +431,12 @@ async fn take(house: Arc<House>, mut tx: Transaction) {
     let within = tx.original.to_header().ok().and_then(|to| to.tag().ok().flatten()).is_some();
     if within {
         match house.layer.match_dialog(&tx) {
+            // None of our provisional answers is reliable: there is nothing to acknowledge (RFC 3262, 3).
+            Some(_) if tx.original.method == Method::PRack => {
+                let _ = tx.reply(StatusCode::CallTransactionDoesNotExist).await;
+            }
             Some(Dialog::Invite(mut dialog)) => {
-                let waits = !matches!(tx.original.method, Method::Ack | Method::Bye | Method::PRack);
+                let waits = !matches!(tx.original.method, Method::Ack | Method::Bye);
                 if waits && !house.is_acknowledged(&dialog).await {
                     // RFC 3261, 14.2: the INVITE before it is not over.
                     let later = vec![Header::RetryAfter("2".into())];

@@ -34,6 +34,8 @@ pub struct SipSettings {
     pub far: Option<String>,
     /// `30m`.
     pub session_timer: Option<String>,
+    /// `60s`: whoever is called has this long to answer.
+    pub ring: Option<String>,
     /// `60s`.
     pub media_timeout: Option<String>,
     /// Certificate and key for `tls`.
@@ -154,6 +156,9 @@ impl SipSettings {
         options.far = far("far", self.far.as_deref(), Far::Trunk)?;
         if let Some(text) = &self.session_timer {
             options.session_timer = span("session_timer", text)?.max(super::timer::SHORTEST);
+        }
+        if let Some(text) = &self.ring {
+            options.ring = span("ring", text)?;
         }
         if let Some(text) = &self.media_timeout {
             options.media_timeout = span("media_timeout", text)?;
@@ -289,6 +294,7 @@ mod tests {
             far = "endpoint"
             session_timer = "10m"
             media_timeout = "30s"
+            ring = "45s"
             tls = { certificate = "a.pem", key = "b.pem" }
             user = [{ name = "anna", password_env = "SECRET" }]
             trunk = [{ name = "carrier", addresses = ["192.0.2.0/24", "2001:db8::1"] }]
@@ -317,6 +323,7 @@ mod tests {
             ("far = \"away\"", "trunk or endpoint"),
             ("session_timer = \"soon\"", "session_timer"),
             ("media_timeout = \"0s\"", "media_timeout"),
+            ("ring = \"long\"", "ring"),
             ("trunk = [{ name = \"x\", addresses = [\"1.2.3.0/33\"] }]", "trunk.addresses"),
             ("user = [{ name = \"x\", password_env = \"UNSET\" }]", "UNSET"),
             ("registrar = { server = \"pbx\", user = \"1\", password_env = \"SECRET\" }", "sip:pbx.example"),

@@ -5,8 +5,11 @@
 mod desk;
 mod hostile;
 mod outbound;
+mod peer;
 mod peers;
 mod phone;
+mod races;
+mod refreshes;
 mod relay;
 mod scenario;
 mod scenarios;

@@ -209,6 +209,18 @@ fn within_a_call() -> Vec<Scenario> {
         method("MESSAGE within the call", "MESSAGE", 405),
         method("SUBSCRIBE within the call", "SUBSCRIBE", 405),
         method("an UPDATE that only refreshes", "UPDATE", 200),
+        scenario("a PRACK of an answer that was never sent")
+            .call()
+            .send_with("PRACK", (true, 2), "RAck: 1 1 INVITE\n", "")
+            .expect(481)
+            .bye(3),
+        scenario("an UPDATE that wants too short a session leaves the call as it was")
+            .call()
+            .send_with("UPDATE", (true, 2), "Supported: timer\nSession-Expires: 30\n", "")
+            .expect_with(422, &["Min-SE: 90"], &[])
+            .then("OPTIONS", 3)
+            .expect(200)
+            .bye(4),
         scenario("REFER within the call")
             .call()
             .send_with("REFER", (true, 2), "Refer-To: <sip:x@y>\n", "")
@@ -296,8 +308,18 @@ fn timers() -> Vec<Scenario> {
             .expect(200)
             .ack(1)
             .send_with("INVITE", (true, 2), &headers("120;refresher=uac"), &sdp(PCMU))
-            .expect_with(200, &["Session-Expires: 120;refresher=uac"], &[])
+            .expect_with(200, &["Session-Expires: 120;refresher=uac", "Require: timer"], &[])
             .ack(2)
             .bye(3),
+        scenario("a session is not made shorter than somebody on the way takes")
+            .send_with(
+                "INVITE",
+                (false, 1),
+                "Supported: timer\nSession-Expires: 3600\nMin-SE: 2400\nContent-Type: application/sdp\n",
+                &sdp(PCMU),
+            )
+            .expect_with(200, &["Session-Expires: 2400;refresher=uac"], &[])
+            .ack(1)
+            .bye(2),
     ]
 }

@@ -65,9 +65,10 @@ impl Dialer for Telephones {
         };
         self.server.dial(dial).await.map_err(|error| match error {
             SipDialError::NotNow(not_now) => DialError::NotNow(not_now),
-            SipDialError::Address(_) | SipDialError::Refused { .. } | SipDialError::Failed { .. } => {
-                bad(error.to_string())
-            }
+            SipDialError::Address(_)
+            | SipDialError::Refused { .. }
+            | SipDialError::Unanswered { .. }
+            | SipDialError::Failed { .. } => bad(error.to_string()),
         })
     }
 }
