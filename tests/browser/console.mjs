@@ -3,25 +3,11 @@
 // Each state is waited for, looked at for barriers (axe-core) and kept as a picture, in light, in dark and as wide as a
 // telephone. The end is a failure if a request left the host, if the page complained, or if axe found anything.
 
-import { mkdirSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
+import { Looker, PATIENCE, WAYS, banner, launch } from "./look.mjs";
 
 const [address, guarded, pictures] = process.argv.slice(2);
-const require = createRequire(join(process.env.SAYBACK_BROWSER, "package.json"));
-const { chromium } = require("playwright-core");
-const axe = require("axe-core").source;
-
-const WAYS = [
-  { name: "light", viewport: { width: 1280, height: 860 }, colorScheme: "light" },
-  { name: "dark", viewport: { width: 1280, height: 860 }, colorScheme: "dark" },
-  { name: "phone", viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true, isMobile: true },
-];
-const PATIENCE = 30_000;
-
-const faults = [];
-let way = WAYS[0];
-mkdirSync(pictures, { recursive: true });
+const looker = new Looker(await launch(), pictures, [address, guarded]);
+const look = (page, name) => looker.look(page, name);
 
 /** One step of the made-up call. */
 async function step(name) {
@@ -33,22 +19,10 @@ async function step(name) {
 /** Lets a call go on for as long as somebody speaks. */
 const spoken = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-async function look(page, name) {
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  for (const { id, help, nodes } of found.violations) {
-    faults.push(`${way.name}/${name}: ${id}: ${help}: ${nodes.map((node) => `${node.target} ${node.failureSummary ?? ""}`).join("; ")}`);
-  }
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  if (wide > 0) faults.push(`${way.name}/${name}: ${wide} pixels wider than the screen`);
-  await page.screenshot({ path: join(pictures, `${way.name}-${name}.png`), fullPage: true });
-}
-
-const banner = (page, text) => page.locator(".banner .title", { hasText: text }).first().waitFor({ timeout: PATIENCE });
-
 async function calls(page) {
   await page.goto(`${address}/`);
   await page.getByRole("heading", { name: "Calls", exact: true }).waitFor({ timeout: PATIENCE });
-  if (way.name === "light") await look(page, "calls-none");
+  if (looker.way.name === "light") await look(page, "calls-none");
   const id = await step("start");
   await page.getByRole("link", { name: /anna → desk/ }).first().waitFor({ timeout: PATIENCE });
   await look(page, "calls");
@@ -65,7 +39,7 @@ async function calls(page) {
   await step("heard");
   await page.locator("tr", { hasText: "nothing ran" }).first().waitFor({ timeout: PATIENCE });
   await look(page, "call-over-the-question");
-  if ((await page.locator("tr", { hasText: "confirmed by" }).count()) > 0) faults.push("a yes over the question ran something");
+  if ((await page.locator("tr", { hasText: "confirmed by" }).count()) > 0) looker.fault("a yes over the question ran something");
 }
 
 async function booked(page) {
@@ -122,7 +96,7 @@ async function recordings(page) {
   await look(page, "recording");
   const saved = page.waitForEvent("download", { timeout: PATIENCE });
   await page.getByRole("button", { name: "Save as scenario" }).click();
-  if (!(await saved).suggestedFilename().endsWith(".call.toml")) faults.push("the scenario has another name");
+  if (!(await saved).suggestedFilename().endsWith(".call.toml")) looker.fault("the scenario has another name");
 }
 
 async function others(page) {
@@ -162,37 +136,13 @@ async function token(page) {
   await page.getByText("ops · read").waitFor({ timeout: PATIENCE });
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 try {
-  for (way of WAYS) {
-    const context = await browser.newContext({ ...way, bypassCSP: false, acceptDownloads: true });
-    // Put there by the browser itself, so that the page's policy does not have to let it in.
-    await context.addInitScript({ content: axe });
-    const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE);
-    page.on("request", (request) => {
-      const url = request.url();
-      if (![address, guarded].some((own) => url.startsWith(own)) && !url.startsWith("blob:")) faults.push(`a request left the host: ${url}`);
-    });
-    page.on("pageerror", (error) => faults.push(`${way.name}: ${error}`));
-    page.on("console", (message) => {
-      // A token that is asked for, and one that is refused, are answers that are wanted.
-      const wanted = message.text().includes("401");
-      if (message.type() === "error" && !wanted) faults.push(`${way.name}: ${message.text()} ${message.location().url}`);
-    });
-    for (const part of [calls, booked, chat, recordings, others, token]) {
-      try {
-        await part(page);
-      } catch (error) {
-        await page.screenshot({ path: join(pictures, `${way.name}-failed-${part.name}.png`), fullPage: true });
-        throw error;
-      }
-    }
-    if (way === WAYS.at(-1)) await answered(page);
-    await context.close();
+  for (const way of WAYS) {
+    const page = await looker.open(way);
+    const parts = [calls, booked, chat, recordings, others, token];
+    await looker.walk(page, way === WAYS.at(-1) ? [...parts, answered] : parts);
+    await page.context().close();
   }
 } finally {
-  await browser.close();
+  await looker.close();
 }
-for (const fault of faults) console.error(fault);
-process.exitCode = faults.length > 0 ? 1 : 0;

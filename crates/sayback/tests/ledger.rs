@@ -4,79 +4,35 @@
 #![cfg(all(feature = "serve", feature = "telemetry"))]
 #![expect(clippy::unwrap_used, reason = "a test of its own crate, whose figures are wanted")]
 
+#[expect(dead_code, reason = "other tests ask for more")]
+#[path = "support/server.rs"]
+mod server;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use server::{PROGRAM, Server, repository};
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+/// A server in a folder, with the ledger's environment variable.
+fn start(folder: &Path, more: &str, ledger: &str) -> Server {
+    let agent = repository().join("configs/clinic.toml");
+    let mut command = Command::new(PROGRAM);
+    command.env("SAYBACK_CONFIRMATION_LEDGER", ledger);
+    let config = format!("[agents]\n\"*\" = {:?}\n{more}", agent.display().to_string());
+    Server::run(folder, &config, command)
 }
 
-struct Server {
-    child: Child,
-    address: String,
+fn record(server: &Server, call: &Value) -> Value {
+    server.post("/v1/confirmations", call)
 }
 
-impl Server {
-    fn start(folder: &Path, more: &str, ledger: &str) -> Self {
-        let agent = repository().join("configs/clinic.toml");
-        let config =
-            format!("listen = \"127.0.0.1:0\"\n[agents]\n\"*\" = {:?}\n{more}", agent.display().to_string());
-        std::fs::write(folder.join("hosted.toml"), config).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sayback"));
-        // What the machine says of collectors and of the log is not what is tried here.
-        for name in std::env::vars_os().map(|(name, _)| name) {
-            if name.to_str().is_some_and(|name| name.starts_with("OTEL_") || name == "SAYBACK_LOG") {
-                command.env_remove(name);
-            }
-        }
-        let mut child = command
-            .args(["serve", folder.join("hosted.toml").to_str().unwrap()])
-            .env("SAYBACK_CONFIRMATION_LEDGER", ledger)
-            .current_dir(repository())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://").unwrap_or_default().to_owned();
-        assert!(!address.is_empty(), "{line}");
-        Self { child, address }
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Value {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let body = body.to_string();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
-    }
-
-    fn record(&self, call: &Value) -> Value {
-        self.post("/v1/confirmations", call)
-    }
-
-    fn reason(&self, call: &Value) -> Value {
-        self.post("/v1/confirmations/check", call)["reason"].clone()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn reason(server: &Server, call: &Value) -> Value {
+    server.post("/v1/confirmations/check", call)["reason"].clone()
 }
 
 fn call(session: &str) -> Value {
@@ -87,28 +43,28 @@ fn call(session: &str) -> Value {
 fn led_15_in_a_file_a_yes_outlives_the_server_and_is_used_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = "[store]\nurl = \"sqlite:kept/l.db\"\n";
-    let server = Server::start(folder.path(), store, "");
-    assert_eq!(server.record(&call("a")), json!({ "recorded": true }));
+    let server = start(folder.path(), store, "");
+    assert_eq!(record(&server, &call("a")), json!({ "recorded": true }));
     drop(server);
-    let server = Server::start(folder.path(), store, "");
-    assert_eq!(server.reason(&call("a")), "confirmed");
+    let server = start(folder.path(), store, "");
+    assert_eq!(reason(&server, &call("a")), "confirmed");
     drop(server);
-    let server = Server::start(folder.path(), store, "");
-    assert_eq!(server.reason(&call("a")), "no_confirmation");
+    let server = start(folder.path(), store, "");
+    assert_eq!(reason(&server, &call("a")), "no_confirmation");
     drop(server);
-    let server = Server::start(folder.path(), "", "");
-    server.record(&call("a"));
+    let server = start(folder.path(), "", "");
+    record(&server, &call("a"));
     drop(server);
-    let server = Server::start(folder.path(), "", "");
-    assert_eq!(server.reason(&call("a")), "no_confirmation", "without a file it is gone with the process");
+    let server = start(folder.path(), "", "");
+    assert_eq!(reason(&server, &call("a")), "no_confirmation", "without a file it is gone with the process");
 }
 
 #[test]
 fn led_03_the_environment_switches_it_off() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path(), "", "off");
-    assert_eq!(server.record(&call("a")), json!({ "recorded": true, "reason": "ledger_off" }));
-    assert_eq!(server.reason(&call("a")), "no_data");
+    let server = start(folder.path(), "", "off");
+    assert_eq!(record(&server, &call("a")), json!({ "recorded": true, "reason": "ledger_off" }));
+    assert_eq!(reason(&server, &call("a")), "no_data");
 }
 
 /// A collector that takes whatever comes, and hands on its bodies.
@@ -152,10 +108,10 @@ fn request(stream: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>)> {
 fn led_01_confirmations_and_checks_reach_a_collector_without_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let (url, bodies) = collector();
-    let server = Server::start(folder.path(), &format!("[telemetry]\notlp = \"{url}\"\n"), "");
-    server.record(&call("a"));
-    assert_eq!(server.reason(&call("a")), "confirmed");
-    assert_eq!(server.reason(&call("a")), "no_confirmation");
+    let server = start(folder.path(), &format!("[telemetry]\notlp = \"{url}\"\n"), "");
+    record(&server, &call("a"));
+    assert_eq!(reason(&server, &call("a")), "confirmed");
+    assert_eq!(reason(&server, &call("a")), "no_confirmation");
     let mut all = String::new();
     let wanted =
         ["human_in_loop approval", "ledger check", "args_hash", "sha256:", "confirmed", "no_confirmation"];

@@ -6,104 +6,24 @@
 #![expect(clippy::unwrap_used, reason = "a test of its own crate, whose figures are wanted")]
 #![expect(clippy::disallowed_methods, reason = "the test's own caller has a clock")]
 
+#[expect(dead_code, reason = "the tests with a browser ask for more")]
+#[path = "support/server.rs"]
+mod server;
+
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
 use sayback_media::clip::read_audio;
 use serde_json::{Value, json};
+use server::{PROGRAM, Server, has_models, repository};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
-}
-
-/// Whether the models are there; if not, that is said loudly, and fails in continuous integration.
-fn has_models() -> bool {
-    let folder =
-        std::env::var_os("SAYBACK_MODELS").map_or_else(|| repository().join("models"), PathBuf::from);
-    let needed = ["ggml-tiny.en.bin", "en_US-joe-medium.onnx", "silero_vad.onnx"];
-    if needed.iter().all(|name| folder.join(name).is_file()) {
-        return true;
-    }
-    assert!(std::env::var_os("CI").is_none(), "models are missing; get them with: scripts/fetch-models");
-    eprintln!("\n=== SKIPPED: models are missing; get them with: scripts/fetch-models ===\n");
-    false
-}
-
-struct Server {
-    child: Child,
-    address: String,
-    folder: tempfile::TempDir,
-}
-
-impl Server {
-    /// The clinic with a scripted model that books, on a port of its own.
-    fn start() -> Self {
-        Self::start_with("[limits]\ndrain = \"2s\"\n")
-    }
-
-    /// The same with more in the server's file.
-    fn start_with(more: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let clinic = std::fs::read_to_string(repository().join("configs/clinic.toml")).unwrap();
-        let scripted = clinic.replacen("provider = \"local\"", "provider = \"scripted\"", 1);
-        assert_ne!(clinic, scripted);
-        std::fs::write(folder.path().join("clinic.toml"), scripted).unwrap();
-        let call = json!({ "call": { "tool": "book_appointment",
-            "input": { "start": "2026-12-03T15:00", "email": "anna@example.com" } } });
-        let steps = [call, json!({ "say": "Is there anything else?" }), json!({ "verdict": "yes" })];
-        let script: String = steps.iter().map(|step| format!("{step}\n")).collect();
-        std::fs::write(folder.path().join("script.jsonl"), script).unwrap();
-        let config = format!(
-            "listen = \"127.0.0.1:0\"\n[agents]\n\"*\" = {{ file = \"clinic.toml\", script = \"script.jsonl\" }}\n\
-             [media.plain]\n{more}"
-        );
-        std::fs::write(folder.path().join("hosted.toml"), config).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sayback"))
-            .args(["serve", folder.path().join("hosted.toml").to_str().unwrap()])
-            .current_dir(repository())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://").unwrap_or_default().to_owned();
-        assert!(!address.is_empty(), "{line}");
-        Self { child, address, folder }
-    }
-
-    fn get(&self, path: &str) -> String {
-        let mut stream = std::net::TcpStream::connect(&self.address).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
-    }
-
-    /// The log of the latest call.
-    fn last_log(&self) -> String {
-        let calls: Value = serde_json::from_str(&self.get("/v1/calls")).unwrap();
-        let id = calls["calls"].as_array().unwrap().last().unwrap()["call"].as_str().unwrap().to_owned();
-        self.get(&format!("/v1/calls/{id}/events"))
-    }
-
-    /// Asks it to stop, and gives its exit status.
-    fn stop(mut self) -> Option<i32> {
-        Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-    }
+/// The clinic, called over a plain media stream.
+fn clinic(more: &str) -> Server {
+    Server::start(&format!("[media.plain]\n{more}"))
 }
 
 fn clip(name: &str) -> Vec<f32> {
@@ -205,7 +125,7 @@ async fn a_voice_over_the_network_books_behind_the_question_and_not_over_it() {
         return;
     }
     let began = Instant::now();
-    let server = Server::start();
+    let server = clinic("[limits]\ndrain = \"2s\"\n");
     assert!(began.elapsed() < Duration::from_secs(5), "calls are taken while the models are loaded");
     assert_eq!(server.get("/healthz"), "ok\n");
     for (answer, books) in [(Answer::BehindTheQuestion, true), (Answer::OverTheQuestion, false)] {
@@ -260,10 +180,10 @@ async fn what_ran_on_a_yes_is_in_the_servers_store() {
     if !has_models() {
         return;
     }
-    let server = Server::start_with("[store]\nurl = \"sqlite:calls.db\"\n[limits]\ndrain = \"2s\"\n");
+    let server = clinic("[store]\nurl = \"sqlite:calls.db\"\n[limits]\ndrain = \"2s\"\n");
     call(&server.address, Answer::BehindTheQuestion).await;
     assert!(server.last_log().contains("\"event\":\"tool.finished\""));
-    let store = sayback_store::Store::open(&server.folder.path().join("calls.db")).unwrap();
+    let store = sayback_store::Store::open(&server.folder().join("calls.db")).unwrap();
     let conversations = store.conversations().unwrap();
     assert_eq!(conversations.len(), 1);
     let stored = store.conversation(&conversations[0].id).unwrap().unwrap();
@@ -279,13 +199,13 @@ async fn calls_are_recorded_with_a_notice_are_not_endless_and_use_the_agent_file
     }
     let more = "[record]\nfolder = \"recordings\"\nnotice = \"This call is recorded.\"\n\
                 [limits]\nlongest = \"6s\"\ndrain = \"1s\"\n";
-    let server = Server::start_with(more);
+    let server = clinic(more);
     // Not recorded, as its agent does not want it, and ended by the server after its goodbye.
     let lasted = visit(&server.address, Duration::from_secs(40)).await;
     assert!((6..30).contains(&lasted.as_secs()), "{lasted:?}");
     let log = server.last_log();
     assert!(!log.contains("This call is recorded."), "{log}");
-    let clinic = server.folder.path().join("clinic.toml");
+    let clinic = server.folder().join("agent.toml");
     let before = std::fs::read_to_string(&clinic).unwrap();
     let greeting = before.lines().find(|line| line.starts_with("greeting")).unwrap();
     let after = before.replacen(greeting, "greeting = \"Good evening.\"", 1);
@@ -295,7 +215,7 @@ async fn calls_are_recorded_with_a_notice_are_not_endless_and_use_the_agent_file
     visit(&server.address, Duration::from_secs(4)).await;
     let log = server.last_log();
     assert!(log.contains("This call is recorded. Good evening."), "{log}");
-    let recordings = server.folder.path().join("recordings");
+    let recordings = server.folder().join("recordings");
     let recorded: Vec<_> = std::fs::read_dir(&recordings).unwrap().collect();
     assert_eq!(recorded.len(), 1);
     assert!(recorded[0].as_ref().unwrap().path().join("call.flac").is_file());
@@ -310,8 +230,7 @@ fn a_broken_server_file_is_told_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hosted.toml");
     std::fs::write(&path, "listen = \"127.0.0.1:0\"\nagnets = {}\n").unwrap();
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_sayback")).args(["serve", path.to_str().unwrap()]).output().unwrap();
+    let output = Command::new(PROGRAM).args(["serve", path.to_str().unwrap()]).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("hosted.toml:2:1: unknown field `agnets`"), "{error}");

@@ -97,13 +97,18 @@ document.getElementById("forget").addEventListener("click", () => {
 });
 
 const ownBar = document.getElementById("own-call");
-addEventListener("own-call", () => {
+/** Shown wherever the call's own page is not. */
+function showOwnCall() {
   const call = ownCall();
-  put(ownBar, call ? [h("span", {}, "You are in a call."), h("a", { href: `#/calls/${encodeURIComponent(call.id)}` }, "Show it"), h("button", { type: "button", class: "danger small", on: { click: () => call.hangUp() } }, "Hang up")] : null);
-  ownBar.hidden = !call;
-});
+  const elsewhere = call && location.hash !== `#/calls/${encodeURIComponent(call.id)}`;
+  put(ownBar, elsewhere ? [h("span", {}, "You are in a call."), h("a", { href: `#/calls/${encodeURIComponent(call.id)}` }, "Show it"), h("button", { type: "button", class: "danger small", on: { click: () => call.hangUp() } }, "Hang up")] : null);
+  ownBar.hidden = !elsewhere;
+}
+
+addEventListener("own-call", showOwnCall);
 
 addEventListener("hashchange", () => {
+  showOwnCall();
   show();
   main.focus();
 });

@@ -1,7 +1,7 @@
 // What the agent waits for, in words that need no explanation.
 
 import { clock, h, length, say } from "./dom.js";
-import { reason, words } from "./story.js";
+import { asks, reason, words } from "./story.js";
 
 const quoted = (text) => `“${text}”`;
 
@@ -16,12 +16,12 @@ function ofQuestion(asked) {
   if (asked.heard) {
     const unclear = answer && answer.verdict === "unclear" ? ` ${quoted(answer.words)} was not clear.` : "";
     const how = asked.heard.evidence ? ` (${asked.heard.evidence})` : "";
-    return ["ask", `Waiting for the caller's yes to: ${quoted(asked.text)}`, `Heard to its end at ${clock(asked.heard.latest)}${how}. A yes that begins from now on counts.${unclear}`];
+    return ["ask", `Waiting for the caller's yes to: ${asks(asked)}`, `Heard to its end at ${clock(asked.heard.latest)}${how}. A yes that begins from now on counts.${unclear}`];
   }
   if (asking || asked.reopened !== undefined) {
-    return ["ask", `Question still playing: ${quoted(asked.text)}`, "A yes now does not count: the whole question has not been heard."];
+    return ["ask", `Question still playing: ${asks(asked)}`, "A yes now does not count: the whole question has not been heard."];
   }
-  return ["ask", `About to ask: ${quoted(asked.text)}`, "Nothing has happened yet."];
+  return ["ask", `About to ask: ${asks(asked)}`, "Nothing has happened yet."];
 }
 
 /** Tone, sentence and explanation of where a call stands. */
@@ -36,7 +36,7 @@ export function waiting(story, { live = true, text = false } = {}) {
   }
   if (story.question) return ofQuestion(story.question);
   if (story.dropped) {
-    return ["bad", `Nothing ran: ${reason(story.dropped.dropped.reason)}`, `The question was ${quoted(story.dropped.text)}`];
+    return ["bad", `Nothing ran: ${reason(story.dropped.dropped.reason)}`, `The question was ${asks(story.dropped)}`];
   }
   if (story.speaking) return ["agent", "The agent is speaking", quoted(story.speaking.text)];
   if (story.turn) return ["agent", "The agent is thinking", `The caller said ${quoted(story.turn.text)}`];

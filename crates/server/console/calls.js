@@ -4,7 +4,7 @@ import { follow, get, post, send, token } from "./api.js";
 import { banner } from "./banner.js";
 import { clock, h, length, moment, put, say, tell } from "./dom.js";
 import { logTable } from "./log.js";
-import { Story, figures, words } from "./story.js";
+import { Story, asks, figures, words } from "./story.js";
 import { Timeline } from "./timeline.js";
 
 /** Names of the stages, in the order in which an answer passes them. */
@@ -71,7 +71,7 @@ export function agentChoice(agents, label) {
 function rowOf(call) {
   const who = call.outbound ? `to ${call.to || "?"}` : call.from || "unknown caller";
   const state = call.live ? (call.question ? "asks" : "live") : words(call.ended ?? "over");
-  const doing = call.live ? call.question ? `waits for a yes to: “${call.question}”` : "goes on" : `over: ${words(call.ended ?? "")}`;
+  const doing = call.live ? call.question ? `waits for a yes to: ${asks({ text: call.question, tool: "its question" })}` : "goes on" : `over: ${words(call.ended ?? "")}`;
   return h("li", { class: call.live ? "live" : "" },
     h("a", { href: `#/calls/${encodeURIComponent(call.call)}` },
       h("span", { class: `dot ${state === "asks" ? "ask" : call.live ? "good" : ""}`, "aria-hidden": "true" }),
@@ -120,9 +120,11 @@ function controls(id, roles) {
     act({ action: "say", text: text.value.trim() }, "The agent says it.")();
     text.value = "";
   } } }, text, h("button", { type: "submit" }, "Say"));
-  const box = h("div", { class: "line acts" }, form, h("button", { type: "button", class: "danger", on: { click: act({ action: "end" }, "The call is being ended.") } }, "End the call"));
+  const box = h("div", { class: "line acts" }, form);
   const mine = own && own.id === id ? own : null;
-  if (mine) {
+  if (!mine) {
+    box.append(h("button", { type: "button", class: "danger", on: { click: act({ action: "end" }, "The call is being ended.") } }, "End the call"));
+  } else {
     const mute = h("button", { type: "button", "aria-pressed": "false", on: { click: () => {
       mine.mute(!mine.muted);
       mute.setAttribute("aria-pressed", String(mine.muted));
@@ -204,6 +206,8 @@ export async function callPage(main, { id, signal, roles }) {
   await follow(`/v1/calls/${encodeURIComponent(id)}/events`, take, (gone) => say(lost, gone ? "The connection is lost. Trying again…" : ""), signal);
   if (signal.aborted) return;
   story.ended ??= { t: story.end, reason: "broken_off" };
+  // Whoever works by keyboard goes on from the top of the call, not from nowhere.
+  if (acting?.contains(document.activeElement)) main.focus();
   acting?.remove();
   show();
 }

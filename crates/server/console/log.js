@@ -24,7 +24,7 @@ const ROWS = {
   "question.held": (e) => ["question", `held: ${quoted(e.text)}`, "mark"],
   "question.started": (e) => ["question", `is being asked: ${quoted(e.text)}`, "ask", "a yes now does not count"],
   "question.heard": (e) => ["question", "was heard to its end", "ask", `at ${clock(e.latest_ms)}, known by ${e.evidence}`],
-  "question.repeated": (e) => ["question", `is asked again (round ${e.round})`, "mark"],
+  "question.repeated": (e) => ["question", e.round > 0 ? `is asked again (round ${e.round})` : "is asked again", "mark"],
   "question.reopened": (e) => ["question", `is open again: ${quoted(e.text)}`, "ask", e.ran_before ? `it already ran on ${quoted(e.ran_before)}` : ""],
   "question.dropped": (e) => ["question", `nothing ran: ${reason(e.reason)}`, "bad"],
   "answer.checked": (e) => ["answer", `${quoted(e.words)} means ${e.verdict}`, e.verdict === "yes" ? "tool" : "mark", [`began ${length(e.margin_ms)} after the question`, e.veto ? `veto: ${words(e.veto)}` : "", e.error ? `check: ${e.error}` : ""].filter(Boolean).join(" · ")],

@@ -5,7 +5,7 @@ import { waiting } from "./banner.js";
 import { stages } from "./calls.js";
 import { clock, h, length, moment, put, say, tell } from "./dom.js";
 import { logTable } from "./log.js";
-import { Story, logLines, reason, words } from "./story.js";
+import { Story, asks, logLines, reason, words } from "./story.js";
 import { Timeline } from "./timeline.js";
 
 /** Sound up to this length is drawn as a wave; more would take long to decode. */
@@ -47,7 +47,7 @@ function verdicts(story) {
       : one.dropped ? ["bad", "✗", `Not done: ${words(one.tool)}. ${sentence(reason(one.dropped.reason))}.`]
         : ["ask", "?", `Left open: ${words(one.tool)}.`];
     return h("div", { class: `banner ${tone}` }, h("span", { class: "mark", "aria-hidden": "true" }, mark),
-      h("div", {}, h("p", { class: "title" }, title), h("p", { class: "detail" }, `Asked: “${one.text}”`)));
+      h("div", {}, h("p", { class: "title" }, title), h("p", { class: "detail" }, `Asked: ${asks(one)}`)));
   });
 }
 

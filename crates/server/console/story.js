@@ -21,6 +21,12 @@ export const REASONS = {
   rejected: "the operator said no",
 };
 
+/** A text of which the agent keeps no more than a hash, because it has personal details. */
+const HASHED = /^\[\w+:[0-9a-f]{8,}\]$/;
+
+/** What a question asks: word for word, or for what, where its words are redacted. */
+export const asks = ({ text, tool }) => (HASHED.test(text) ? `${words(tool)} (the words are redacted)` : `“${text}”`);
+
 export const reason = (code) => REASONS[code] ?? words(code);
 export { words };
 

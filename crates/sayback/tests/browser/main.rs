@@ -9,6 +9,8 @@
 mod chromium;
 mod peers;
 mod relay;
+#[expect(dead_code, reason = "other tests ask for more")]
+#[path = "../support/server.rs"]
 mod server;
 
 use std::time::Duration;
