@@ -1,6 +1,6 @@
 //! Conversations, the journal of confirmed runs, approvals and the confirmation ledger on disk, in SQLite: no set-up, one
-//! file, safe against a crash in the middle of a write. The ledger of several servers is in PostgreSQL (feature
-//! `postgres`).
+//! file, safe against a crash in the middle of a write. What several servers share is in PostgreSQL (feature
+//! `postgres`). Recordings are files, in a folder or in a store that speaks S3 (feature `objects`).
 //!
 //! Knows nothing of what it stores: texts under ids. May not decide anything about a call.
 
@@ -9,6 +9,8 @@ mod conversation;
 mod error;
 mod journal;
 mod ledger;
+#[cfg(feature = "objects")]
+mod objects;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod schema;
@@ -23,6 +25,8 @@ pub use conversation::{Listed, Stored, StoredRun};
 pub use error::StoreError;
 pub use journal::ConversationJournal;
 pub use ledger::SqliteLedger;
+#[cfg(feature = "objects")]
+pub use objects::{ListedObject, ObjectBytes, Objects, ObjectsError};
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresError, PostgresLedger};
 

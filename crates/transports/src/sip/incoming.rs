@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rsipstack::dialog::dialog::{DialogState, DialogStateReceiver};
 use rsipstack::dialog::invite_dialog::InviteDialog;
@@ -24,6 +25,9 @@ use super::sdp::{Description, Direction};
 use super::server::House;
 use super::timer::SessionTimer;
 
+/// Whoever waits longer for an answer is told that its INVITE has come (RFC 3261, 17.2.1): it neither sends it again nor,
+/// if it is a proxy, gives the call to another server.
+const TRYING: Duration = Duration::from_millis(200);
 /// A caller who finds all places taken may try again after so many seconds.
 const RETRY_AFTER: &str = "15";
 /// Headers that an agent's templates may use are those that begin like this.
@@ -68,9 +72,19 @@ pub(super) async fn take(house: Arc<House>, mut tx: Transaction) {
         return;
     };
     let clock = Clock::start();
-    match prepare(&house, &request, source, clock.now()).await {
+    let mut preparing = std::pin::pin!(prepare(&house, &request, source, clock.now()));
+    let prepared = match tokio::time::timeout(TRYING, &mut preparing).await {
+        Ok(prepared) => prepared,
+        Err(_) => {
+            if let Err(error) = tx.send_trying().await {
+                tracing::debug!("100: {error}");
+            }
+            preparing.await
+        }
+    };
+    match prepared {
         Ok(ready) => {
-            if let Err(error) = hold(house, tx, ready, clock).await {
+            if let Err(error) = hold(Arc::clone(&house), tx, ready, clock).await {
                 tracing::warn!("a call could not be held: {error}");
             }
         }

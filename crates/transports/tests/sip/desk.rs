@@ -129,6 +129,9 @@ impl SpeechProbability for Loud {
     fn reset(&mut self) {}
 }
 
+/// Whoever calls `later` waits for this, as a call does that comes before the models are there.
+pub(crate) static LATER: tokio::sync::Notify = tokio::sync::Notify::const_new();
+
 #[derive(Debug)]
 struct OneDesk(Arc<Desk>);
 
@@ -137,6 +140,9 @@ impl Desks for OneDesk {
     async fn find(&self, asked: &Asked) -> Result<Arc<Desk>, NotNow> {
         if asked.to == "nobody" {
             return Err(NotNow::Unknown { to: asked.to.clone() });
+        }
+        if asked.to == "later" {
+            LATER.notified().await;
         }
         Ok(Arc::clone(&self.0))
     }
