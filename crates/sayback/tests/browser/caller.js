@@ -108,9 +108,11 @@
     say("yes");
     await wait(() => event("question.dropped"), 30000);
   } else {
-    const heard = await wait(() => event("question.heard"), 30000);
-    await wait(() => performance.now() > heard.page_ms + 700, 5000);
-    if (!plan.microphone) {
+    const settled = await wait(() => event("question.heard") || event("question.dropped"), 40000);
+    await wait(() => performance.now() > settled.page_ms + 700, 5000);
+    const heard = settled.event === "question.heard" ? settled : {};
+    said.dropped = settled.reason;
+    if (!plan.microphone && !said.dropped) {
       say("yes");
       await wait(() => event("tool.finished"), 30000);
     }

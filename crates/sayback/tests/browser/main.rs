@@ -42,9 +42,7 @@ async fn a_voice_in_a_page_books_behind_the_question_and_not_over_it() {
     let Some(program) = chromium::program().filter(|_| has_models()) else { return };
     let server = Server::start("[webrtc]\n");
     for over in [false, true] {
-        let mut browser = Chromium::open(program, &server.page("/healthz"), None).await;
-        let result = browser.run(&format!("{CALLER}({})", plan(json!({ "over": over })))).await;
-        let log = server.log(result["id"].as_str().unwrap());
+        let (result, log) = call_heard(program, &server, json!({ "over": over })).await;
         let booked = names(&result).contains(&"tool.finished");
         assert_eq!(booked, !over, "{result:#}\n{log}");
         if over {
@@ -64,6 +62,23 @@ async fn a_voice_in_a_page_books_behind_the_question_and_not_over_it() {
             assert!(latest >= measured, "an answer would count before the question was heard: {result:#}");
         }
         assert_eq!(result["ended"]["reason"], "hung-up");
+    }
+}
+
+/// A call without a network in between, and its log. A browser that a busy machine starves tells that it has not played
+/// the question as it was sent, and such a question was not asked: the caller calls again.
+async fn call_heard(program: &str, server: &Server, more: Value) -> (Value, String) {
+    let script = format!("{CALLER}({})", plan(more));
+    let mut tries = 3;
+    loop {
+        let mut browser = Chromium::open(program, &server.page("/healthz"), None).await;
+        let result = browser.run(&script).await;
+        let log = server.log(result["id"].as_str().unwrap());
+        tries -= 1;
+        if tries == 0 || result["dropped"] != json!("not_played") {
+            return (result, log);
+        }
+        println!("not played, so not asked; once more");
     }
 }
 
@@ -95,7 +110,10 @@ async fn the_microphone_of_a_page_is_heard() {
     let mut browser = Chromium::open(program, &server.page("/healthz"), Some(&microphone)).await;
     let result = browser.run(&format!("{CALLER}({})", plan(json!({ "microphone": true })))).await;
     let log = server.log(result["id"].as_str().unwrap());
-    assert!(log.contains("\"event\":\"question.heard\""), "{log}");
+    let turn = log.lines().find(|line| line.contains("\"event\":\"caller.turn\"")).unwrap();
+    assert!(turn.contains("Thursday"), "{log}");
+    let dropped = result["dropped"].as_str();
+    assert!(dropped.is_none_or(|reason| reason == "not_played"), "nobody has spoken over it: {log}");
     assert!(!log.contains("\"event\":\"tool.started\""), "nobody has said yes: {log}");
 }
 
