@@ -25,13 +25,14 @@ export async function recordingsPage(main, { signal }) {
     put(main, h("h1", {}, "Recordings"), h("section", { class: "card" }, h("p", { class: "empty" }, "Calls are not recorded here. Add a [record] table to the server's file, and record = true under [privacy] of an agent.")));
     return;
   }
-  const { recordings, older } = answer;
+  const { recordings, older, away } = answer;
   const rows = recordings.map((one) => h("li", {}, h("a", { href: `#/recordings/${encodeURIComponent(one.id)}` },
     h("span", { class: `dot ${one.sealed ? "good" : ""}`, "aria-hidden": "true" }),
     h("span", { class: "name" }, one.agent),
     h("span", { class: "dim" }, [one.length_ms === null ? "" : clock(one.length_ms), one.transport, one.sound ? "with sound" : "no sound", one.sealed ? "" : "not finished"].filter(Boolean).join(" · ")),
     h("span", { class: "dim side" }, moment(new Date(one.start))))));
-  put(main, h("h1", {}, "Recordings"), h("section", { class: "card", "aria-label": "Recorded calls" },
+  put(main, h("h1", {}, "Recordings"), away ? h("p", { class: "dim", role: "status" }, `Only the newest are shown: the place where the others are cannot be reached (${away}). Nothing is lost.`) : null,
+    h("section", { class: "card", "aria-label": "Recorded calls" },
     rows.length > 0 ? h("ul", { class: "rows" }, rows) : h("p", { class: "empty" }, "No recorded calls yet."),
     older > 0 ? h("p", { class: "dim" }, `and ${older} older ones`) : null));
 }

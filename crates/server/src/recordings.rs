@@ -1,7 +1,8 @@
 //! Recorded calls over HTTP: which there are, their sound, their log and their evidence.
 //!
 //! A recording is a folder below one that the server's file names. Ids are names of such folders and nothing else: no
-//! path, no link, nothing that begins with a dot. Nothing is ever written here.
+//! path, no link, nothing that begins with a dot. Nothing is ever written here. What is not in the folder any more is looked
+//! for in the [`Archive`], if there is one.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -14,14 +15,16 @@ use axum::extract::{Path as UrlPath, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use sayback_runtime::record::{CallSheet, EVENTS, EVIDENCE, SHEET, SOUND};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use crate::{Api, Problem};
 
+mod archive;
 mod range;
 
+pub use archive::{Archive, Pieces};
 use range::{Asked, asked};
 
 /// Recordings in one list, the newest first.
@@ -39,6 +42,8 @@ pub struct Recordings {
     pub folder: PathBuf,
     /// Tells one as a scenario.
     pub retell: Arc<dyn Retell>,
+    /// Where they are later, if they are moved.
+    pub archive: Option<Arc<dyn Archive>>,
 }
 
 /// Tells a recorded call as a scenario. A trait, because the server does not know how calls are decided again.
@@ -51,7 +56,7 @@ pub trait Retell: Send + Sync + std::fmt::Debug {
 }
 
 /// A recorded call as others see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordingView {
     /// Its id: the name of its folder.
     pub id: String,
@@ -85,10 +90,27 @@ fn absent(id: &str) -> Problem {
     Problem::not_found("no-such-recording", format!("there is no recording {id:?}"))
 }
 
-/// The folder of a recording. A name that could lead anywhere else is that of none.
-fn folder(recordings: &Recordings, id: &str) -> Result<PathBuf, Problem> {
+/// Whether a name can be that of a recording: one that could lead anywhere else cannot.
+fn is_plain(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if id.is_empty() || id.len() > 200 || id.starts_with('.') || !id.chars().all(plain) {
+    !id.is_empty() && id.len() <= 200 && !id.starts_with('.') && id.chars().all(plain)
+}
+
+/// Where a recording is that is not here.
+fn elsewhere(recordings: &Recordings, id: &str) -> Option<Arc<dyn Archive>> {
+    recordings.archive.clone().filter(|_| is_plain(id))
+}
+
+fn away(reason: impl std::fmt::Display) -> Problem {
+    let detail = format!(
+        "the place that recordings are kept in cannot be reached: {reason}; nothing is lost, try again"
+    );
+    Problem::new(StatusCode::BAD_GATEWAY, "recordings-away", detail)
+}
+
+/// The folder of a recording.
+fn folder(recordings: &Recordings, id: &str) -> Result<PathBuf, Problem> {
+    if !is_plain(id) {
         return Err(absent(id));
     }
     let folder = recordings.folder.join(id);
@@ -122,11 +144,28 @@ fn unreadable(reason: impl std::fmt::Display) -> Problem {
 
 pub(crate) async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
     let recordings = recordings(&api)?;
-    on_disk(move || {
-        let (listed, more) = newest(&recordings)?;
-        Ok(Json(json!({ "recordings": listed, "older": more })))
-    })
-    .await
+    let archive = recordings.archive.clone();
+    let (listed, older) = on_disk(move || newest(&recordings)).await?;
+    let Some(archive) = archive else { return Ok(Json(json!({ "recordings": listed, "older": older }))) };
+    match archive.newest(LISTED).await {
+        Ok((there, older_there)) => {
+            let (listed, cut) = merged(listed, there);
+            Ok(Json(json!({ "recordings": listed, "older": older + older_there + cut })))
+        }
+        // Those that are here can still be heard.
+        Err(reason) => Ok(Json(json!({ "recordings": listed, "older": older, "away": reason }))),
+    }
+}
+
+/// What is here and what is elsewhere in one list, and how many had no room in it. One that is being moved is in both.
+fn merged(here: Vec<RecordingView>, there: Vec<RecordingView>) -> (Vec<RecordingView>, usize) {
+    let mut all: std::collections::BTreeMap<String, RecordingView> =
+        there.into_iter().chain(here).map(|view| (view.id.clone(), view)).collect();
+    let mut listed: Vec<RecordingView> = std::mem::take(&mut all).into_values().collect();
+    listed.sort_by(|a, b| b.start.cmp(&a.start).then_with(|| b.id.cmp(&a.id)));
+    let cut = listed.len().saturating_sub(LISTED);
+    listed.truncate(LISTED);
+    (listed, cut)
 }
 
 /// The newest recordings, and how many there are beyond them.
@@ -155,21 +194,28 @@ fn newest(recordings: &Recordings) -> Result<(Vec<RecordingView>, usize), Proble
 }
 
 fn view(recordings: &Recordings, id: &str) -> Result<RecordingView, Problem> {
-    let folder = folder(recordings, id)?;
+    view_of(&folder(recordings, id)?, id).map_err(unreadable)
+}
+
+/// A recording in a folder as others see it. Waits for the disk.
+///
+/// # Errors
+/// It is none, or cannot be read.
+pub fn view_of(folder: &Path, id: &str) -> std::io::Result<RecordingView> {
     let mut text = String::new();
-    let sheet = std::fs::File::open(folder.join(SHEET)).map_err(unreadable)?;
-    sheet.take(LARGEST_SHEET).read_to_string(&mut text).map_err(unreadable)?;
-    let sheet: CallSheet = serde_json::from_str(&text).map_err(unreadable)?;
-    let last_event = last_line(&folder, EVENTS);
+    let sheet = std::fs::File::open(folder.join(SHEET))?;
+    sheet.take(LARGEST_SHEET).read_to_string(&mut text)?;
+    let sheet: CallSheet = serde_json::from_str(&text)?;
+    let last_event = last_line(folder, EVENTS);
     let length = last_event.as_ref().and_then(|line| line["t_ms"].as_f64());
-    let seal = last_line(&folder, EVIDENCE);
+    let seal = last_line(folder, EVIDENCE);
     Ok(RecordingView {
         id: id.to_owned(),
         call: sheet.call,
         agent: sheet.agent.name,
         transport: sheet.transport,
         start: sheet.start,
-        sound: sheet.sound.is_some() && own_file(&folder, SOUND).is_some(),
+        sound: sheet.sound.is_some() && own_file(folder, SOUND).is_some(),
         sealed: seal.is_some_and(|line| line["files"].is_object()),
         // Call times are small and never negative.
         length_ms: length.map(|ms| ms.max(0.0) as u64),
@@ -193,7 +239,14 @@ pub(crate) async fn show(
     UrlPath(id): UrlPath<String>,
 ) -> Result<Json<RecordingView>, Problem> {
     let recordings = recordings(&api)?;
-    on_disk(move || view(&recordings, &id).map(Json)).await
+    let archive = elsewhere(&recordings, &id);
+    let name = id.clone();
+    let here = on_disk(move || view(&recordings, &id)).await;
+    match (here, archive) {
+        (Ok(view), _) => Ok(Json(view)),
+        (Err(missing), None) => Err(missing),
+        (Err(missing), Some(archive)) => archive.view(&name).await.map_err(away)?.map(Json).ok_or(missing),
+    }
 }
 
 pub(crate) async fn events(
@@ -211,9 +264,8 @@ pub(crate) async fn evidence(
 }
 
 async fn lines(api: &Api, id: String, name: &'static str) -> Result<Response, Problem> {
-    let recordings = recordings(api)?;
-    let path = on_disk(move || own(&folder(&recordings, &id)?, name, &id)).await?;
-    give(&path, &HeaderMap::new(), "application/jsonl").await
+    let file = KeptFile::open(recordings(api)?, id, name).await?;
+    give(file, &HeaderMap::new(), "application/jsonl").await
 }
 
 pub(crate) async fn audio(
@@ -221,15 +273,61 @@ pub(crate) async fn audio(
     UrlPath(id): UrlPath<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let recordings = recordings(&api)?;
-    let path = on_disk(move || own(&folder(&recordings, &id)?, SOUND, &id)).await?;
-    give(&path, &headers, "audio/flac").await
+    let file = KeptFile::open(recordings(&api)?, id, SOUND).await?;
+    give(file, &headers, "audio/flac").await
+}
+
+/// A file of a recording, wherever it is.
+struct KeptFile {
+    length: u64,
+    place: KeptAt,
+}
+
+enum KeptAt {
+    Here(tokio::fs::File),
+    Elsewhere { archive: Arc<dyn Archive>, id: String, name: &'static str },
+}
+
+impl KeptFile {
+    async fn open(recordings: Recordings, id: String, name: &'static str) -> Result<Self, Problem> {
+        let archive = elsewhere(&recordings, &id);
+        let looked = id.clone();
+        let here = on_disk(move || own(&folder(&recordings, &looked)?, name, &looked)).await;
+        let missing = match here {
+            Ok(path) => match tokio::fs::File::open(path).await {
+                Ok(file) => {
+                    let length = file.metadata().await.map_err(unreadable)?.len();
+                    return Ok(Self { length, place: KeptAt::Here(file) });
+                }
+                // It has just been moved.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => absent(&id),
+                Err(error) => return Err(unreadable(error)),
+            },
+            Err(missing) => missing,
+        };
+        let Some(archive) = archive else { return Err(missing) };
+        let length = archive.size(&id, name).await.map_err(away)?.ok_or(missing)?;
+        Ok(Self { length, place: KeptAt::Elsewhere { archive, id, name } })
+    }
+
+    /// Its bytes from one to before another.
+    async fn part(self, from: u64, to: u64) -> Result<Body, Problem> {
+        match self.place {
+            KeptAt::Here(mut file) => {
+                file.seek(SeekFrom::Start(from)).await.map_err(unreadable)?;
+                Ok(Body::from_stream(pieces(file.take(to - from))))
+            }
+            KeptAt::Elsewhere { .. } if from == to => Ok(Body::empty()),
+            KeptAt::Elsewhere { archive, id, name } => {
+                Ok(Body::from_stream(archive.read(&id, name, from..to).await.map_err(away)?))
+            }
+        }
+    }
 }
 
 /// A file, or the part of it that was asked for.
-async fn give(path: &Path, headers: &HeaderMap, mime: &'static str) -> Result<Response, Problem> {
-    let mut file = tokio::fs::File::open(path).await.map_err(unreadable)?;
-    let length = file.metadata().await.map_err(unreadable)?.len();
+async fn give(file: KeptFile, headers: &HeaderMap, mime: &'static str) -> Result<Response, Problem> {
+    let length = file.length;
     let wanted = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
     let (from, to, status) = match asked(wanted, length) {
         Asked::All => (0, length, StatusCode::OK),
@@ -242,8 +340,7 @@ async fn give(path: &Path, headers: &HeaderMap, mime: &'static str) -> Result<Re
             return Ok(response);
         }
     };
-    file.seek(SeekFrom::Start(from)).await.map_err(unreadable)?;
-    let mut response = (status, Body::from_stream(pieces(file.take(to - from)))).into_response();
+    let mut response = (status, file.part(from, to).await?).into_response();
     set(&mut response, header::CONTENT_TYPE, mime);
     set(&mut response, header::CONTENT_LENGTH, &(to - from).to_string());
     set(&mut response, header::ACCEPT_RANGES, "bytes");
@@ -284,16 +381,29 @@ pub(crate) async fn scenario(
 ) -> Result<Response, Problem> {
     let recordings = recordings(&api)?;
     let name = format!("attachment; filename=\"{id}.call.toml\"");
-    let text = on_disk(move || {
-        let folder = folder(&recordings, &id)?;
-        recordings
-            .retell
-            .scenario(&folder)
-            .map_err(|reason| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "cannot-be-told", reason))
-    })
-    .await?;
+    let archive = elsewhere(&recordings, &id);
+    let retell = Arc::clone(&recordings.retell);
+    let fetched = id.clone();
+    let here = on_disk(move || folder(&recordings, &id)).await;
+    let text = match (here, archive) {
+        (Ok(folder), _) => told(retell, folder).await?,
+        (Err(missing), None) => return Err(missing),
+        (Err(missing), Some(archive)) => {
+            let copy = tempfile::tempdir().map_err(unreadable)?;
+            if !archive.fetch(&fetched, copy.path()).await.map_err(away)? {
+                return Err(missing);
+            }
+            told(retell, copy.path().to_owned()).await?
+        }
+    };
     let mut response = text.into_response();
     set(&mut response, header::CONTENT_TYPE, "application/toml");
     set(&mut response, header::CONTENT_DISPOSITION, &name);
     Ok(response)
+}
+
+/// A recording in a folder as a scenario.
+async fn told(retell: Arc<dyn Retell>, folder: PathBuf) -> Result<String, Problem> {
+    let cannot = |reason| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "cannot-be-told", reason);
+    on_disk(move || retell.scenario(&folder).map_err(cannot)).await
 }

@@ -208,7 +208,7 @@ async fn the_page_shows_each_state_to_everybody_and_asks_nobody_else() {
     queue.request(&request("a-2", "webrtc-2", Some(json!({ "amount": 120 })))).await.unwrap();
     let secret = token("ops", &[Role::Read, Role::Call, Role::Approve, Role::App]);
     let access = |tokens| Arc::new(Access::new(tokens, "127.0.0.1:1".parse().unwrap()).unwrap());
-    let recordings = Some(Recordings { folder, retell: Arc::new(Told) });
+    let recordings = Some(Recordings { folder, retell: Arc::new(Told), archive: None });
     let all = |tokens| {
         let recordings = recordings.clone();
         Api { recordings, ..api(&board, access(tokens), queue.clone()) }

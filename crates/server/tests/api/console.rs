@@ -14,7 +14,7 @@ use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
 use sayback_runtime::record::{AgentSheet, CallSheet, Recorder, SoundSheet};
 use sayback_runtime::switchboard::{Desk, Switchboard};
-use sayback_server::recordings::{Recordings, Retell};
+use sayback_server::recordings::{Archive, Pieces, RecordingView, Recordings, Retell, view_of};
 use sayback_server::{Api, Role, Token};
 use serde_json::{Value, json};
 
@@ -296,10 +296,52 @@ fn recorded(folder: &Path) {
     std::os::unix::fs::symlink(outside.join("events.jsonl"), folder.join("half/events.jsonl")).unwrap();
 }
 
+/// Recordings that were moved to another folder.
+#[derive(Debug)]
+struct Shelf(PathBuf);
+
+#[async_trait::async_trait]
+impl Archive for Shelf {
+    async fn newest(&self, most: usize) -> Result<(Vec<RecordingView>, usize), String> {
+        let ids = ["cut", "half", "test-1"];
+        let views = ids.iter().filter_map(|id| view_of(&self.0.join(id), id).ok()).take(most);
+        Ok((views.collect(), 0))
+    }
+
+    async fn view(&self, id: &str) -> Result<Option<RecordingView>, String> {
+        Ok(view_of(&self.0.join(id), id).ok())
+    }
+
+    async fn size(&self, id: &str, file: &str) -> Result<Option<u64>, String> {
+        let data = std::fs::symlink_metadata(self.0.join(id).join(file));
+        Ok(data.ok().filter(|data| data.is_file()).map(|data| data.len()))
+    }
+
+    async fn read(&self, id: &str, file: &str, part: std::ops::Range<u64>) -> Result<Pieces, String> {
+        let bytes = std::fs::read(self.0.join(id).join(file)).map_err(|error| error.to_string())?;
+        let bytes = bytes[part.start as usize..part.end as usize].to_vec();
+        Ok(Box::pin(futures::stream::iter([Ok(bytes)])))
+    }
+
+    async fn fetch(&self, id: &str, into: &Path) -> Result<bool, String> {
+        Ok(std::fs::copy(self.0.join(id).join("call.json"), into.join("call.json")).is_ok())
+    }
+}
+
+async fn with_moved_recordings(folder: PathBuf, shelf: PathBuf) -> Server {
+    let board = board();
+    start_api(vec![], move |access| {
+        let archive = Some(Arc::new(Shelf(shelf)) as _);
+        let recordings = Some(Recordings { folder, retell: Arc::new(Told), archive });
+        Api { recordings, ..api(&board, access, ApprovalQueue::default()) }
+    })
+    .await
+}
+
 async fn with_recordings(folder: PathBuf, tokens: Vec<Token>) -> Server {
     let board = board();
     start_api(tokens, move |access| {
-        let recordings = Some(Recordings { folder, retell: Arc::new(Told) });
+        let recordings = Some(Recordings { folder, retell: Arc::new(Told), archive: None });
         Api { recordings, ..api(&board, access, ApprovalQueue::default()) }
     })
     .await
@@ -311,7 +353,24 @@ async fn recorded_calls_are_listed_played_and_told() {
     let folder = temporary.path().join("calls");
     std::fs::create_dir(&folder).unwrap();
     recorded(&folder);
-    let server = with_recordings(folder.clone(), vec![]).await;
+    show_recorded(&with_recordings(folder.clone(), vec![]).await, &folder).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_calls_that_were_moved_are_listed_played_and_told_like_those_that_were_not() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (folder, shelf) = (temporary.path().join("calls"), temporary.path().join("shelf"));
+    for folder in [&folder, &shelf] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    recorded(&shelf);
+    // One is still here as well.
+    std::fs::create_dir(folder.join("cut")).unwrap();
+    std::fs::copy(shelf.join("cut/call.json"), folder.join("cut/call.json")).unwrap();
+    show_recorded(&with_moved_recordings(folder, shelf.clone()).await, &shelf).await;
+}
+
+async fn show_recorded(server: &Server, folder: &Path) {
     let listed: Value = server.ask("GET", "/v1/recordings").send().await.unwrap().json().await.unwrap();
     let mut ids: Vec<&str> =
         listed["recordings"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();

@@ -19,7 +19,7 @@ use sayback_transports::webrtc::{WebRtcOptions, WebRtcSettings};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use super::stores::{LedgerSettings, StoreSettings, Stored};
+use super::stores::{LedgerSettings, ObjectsAt, StoreSettings, Stored};
 use crate::exit::Stop;
 #[cfg(feature = "telemetry")]
 use crate::telemetry::TelemetrySettings;
@@ -158,6 +158,8 @@ pub(crate) struct Config {
     pub(crate) webhooks: Vec<Webhook>,
     /// Where approvals, the ledger and, in a file, conversations with their confirmed runs are kept.
     pub(crate) store: Stored,
+    /// Where recordings go once their call is over.
+    pub(crate) objects: Option<ObjectsAt>,
     pub(crate) ledger: LedgerSettings,
     /// How calls are recorded whose agents want it.
     pub(crate) record: Option<Recording>,
@@ -265,6 +267,7 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
         sip: sip(source, written.sip)?,
         #[cfg(feature = "webrtc")]
         webrtc: webrtc(source, written.webrtc, written.listen)?,
+        objects: objects(source, written.store.as_ref(), written.record.is_some())?,
         store: store(source, written.store)?,
         ledger: written.ledger,
         tokens: written.auth.token,
@@ -315,6 +318,7 @@ fn store(source: &Source<'_>, written: Option<Spanned<StoreSettings>>) -> Result
     let url = match (&settings.url, &settings.url_env) {
         (Some(url), None) => url.clone(),
         (None, Some(variable)) => source.secret(at, variable)?,
+        (None, None) if settings.objects.is_some() => return Ok(Stored::InMemory),
         (None, None) | (Some(_), Some(_)) => {
             let hint = "write url = \"sqlite:sayback.db\", or url_env = \"DATABASE_URL\"";
             return Err(source.stop(at, "[store] has one of url and url_env", hint));
@@ -325,6 +329,31 @@ fn store(source: &Source<'_>, written: Option<Spanned<StoreSettings>>) -> Result
     Stored::at(&url, folder, ca).map_err(|message| {
         source.stop(at, &message, "write url = \"sqlite:sayback.db\" or \"postgres://USER@HOST/NAME\"")
     })
+}
+
+/// Where recordings go.
+fn objects(
+    source: &Source<'_>,
+    written: Option<&Spanned<StoreSettings>>,
+    recorded: bool,
+) -> Result<Option<ObjectsAt>, Stop> {
+    let Some(written) = written else { return Ok(None) };
+    let at = written.span().start;
+    let StoreSettings { objects, endpoint, .. } = written.get_ref();
+    let Some(objects) = objects else {
+        if endpoint.is_some() {
+            let hint = "write objects = \"s3://BUCKET/PREFIX\" beside it";
+            return Err(source.stop(at, "[store] has an endpoint and no objects", hint));
+        }
+        return Ok(None);
+    };
+    if !recorded {
+        let hint = "they are made in its folder first: [record] folder = \"recordings\"";
+        return Err(source.stop(at, "[store] objects is for recordings, and there is no [record]", hint));
+    }
+    let folder = source.path.parent().unwrap_or(Path::new(""));
+    let place = ObjectsAt::new(objects, endpoint.as_deref(), folder);
+    place.map(Some).map_err(|message| source.stop(at, &message, "see docs/recordings.md"))
 }
 
 /// How telephone calls are taken.
@@ -464,5 +493,33 @@ mod tests {
             let error = read(&text).unwrap_err();
             assert!(error.contains(expected), "{text}\n{error}");
         }
+    }
+
+    #[test]
+    fn a_place_for_recordings_is_told_of_if_it_can_be_none() {
+        let agents = "[agents]\n\"*\" = \"clinic.toml\"\n";
+        for (text, expected) in [
+            (
+                format!("{agents}[store]\nobjects = \"s3://b\"\n"),
+                "hosted.toml:3:1: [store] objects is for recordings",
+            ),
+            (
+                format!("{agents}[record]\nfolder = \"r\"\n[store]\nobjects = \"s3://\"\n"),
+                "hosted.toml:5:1: \"s3://\" is no place for objects",
+            ),
+            (
+                format!(
+                    "{agents}[record]\nfolder = \"r\"\n[store]\nobjects = \"s3://b\"\nendpoint = \"x\"\n"
+                ),
+                "\"x\" is no endpoint",
+            ),
+            (format!("{agents}[store]\nendpoint = \"http://x\"\n"), "an endpoint and no objects"),
+        ] {
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(expected), "{text}\n{error}");
+        }
+        let text = format!("{agents}[record]\nfolder = \"r\"\n[store]\nobjects = \"there\"\n");
+        let config = read(&text).unwrap();
+        assert!(config.objects.is_some() && config.store == Stored::InMemory);
     }
 }

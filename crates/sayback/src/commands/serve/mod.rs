@@ -1,5 +1,6 @@
 //! `sayback serve`: calls over the network, an HTTP API, and the agents that answer.
 
+mod archive;
 #[cfg(feature = "webrtc")]
 mod browsers;
 mod config;
@@ -17,12 +18,14 @@ use clap::Args as ClapArgs;
 use futures::future::BoxFuture;
 use sayback_runtime::switchboard::{Switchboard, Witnesses};
 use sayback_server::adk::Sessions;
+use sayback_server::recordings::Archive;
 use sayback_server::webhook::{Delivered, deliver};
 use sayback_server::{Access, Api, Gauge};
 use tokio::net::TcpListener;
 
 use crate::engines::Waits;
 use crate::exit::Stop;
+use archive::{Moves, ObjectArchive, Recorded};
 use config::Config;
 use desks::AgentDesks;
 use noted::Noted;
@@ -85,7 +88,8 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         None => None,
     };
     let stores = Stores::open(&config.store, config.ledger).await?;
-    let (kept, approvals) = (witnesses(&config, &stores), stores.approvals.clone());
+    let (recorded, moves, archive) = archived(&config)?;
+    let (kept, approvals) = (witnesses(&config, &stores, recorded), stores.approvals.clone());
     let board = Switchboard::with_approvals(Arc::clone(&desks) as _, Some(kept), config.limits, approvals);
     let telephones = match config.sip.clone() {
         Some(options) => Some(Telephones::start(options, board.clone()).await?),
@@ -96,8 +100,8 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         access: Arc::new(access),
         dialer: telephones.clone().map(|telephones| Arc::new(telephones) as _),
         browsers: browsers(&config, &board),
-        recordings: config.record.as_ref().map(recordings::kept),
-        gauges: gauges(&config, &board),
+        recordings: config.record.as_ref().map(|recording| recordings::kept(recording, archive)),
+        gauges: gauges(&config, &board, moves.as_ref()),
         sessions: Sessions::new(Arc::clone(&desks) as _, stores.approvals.clone()),
         approvals: stores.approvals,
         ledger: stores.ledger.clone(),
@@ -109,9 +113,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         out!("listening for SIP on {line}");
     }
     if let Some(listener) = audio_socket {
-        let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
-        out!("listening for AudioSocket on {address}");
-        tokio::spawn(sayback_transports::media_stream::serve_audio_socket(listener, board.clone()));
+        take_audio_socket(listener, &board);
     }
     // Calls are taken at once; those that come before the models are there wait for them.
     let loading = tokio::spawn(async move { desks.load_all().await });
@@ -135,9 +137,38 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     let _ = tell.send(());
     // Whoever still reads events of a call that is over is not waited for.
     let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
+    finish(moves).await;
     #[cfg(feature = "telemetry")]
     crate::telemetry::flushed().await;
     Ok(0)
+}
+
+fn take_audio_socket(listener: TcpListener, board: &Switchboard) {
+    let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    out!("listening for AudioSocket on {address}");
+    tokio::spawn(sayback_transports::media_stream::serve_audio_socket(listener, board.clone()));
+}
+
+/// Moves away what is still here.
+async fn finish(moves: Option<Arc<Moves>>) {
+    if let Some(moves) = moves {
+        moves.finish(LAST_MOVES).await;
+    }
+}
+
+/// Which calls are recorded, who moves their recordings away, and where they are then.
+type Archived = (Recorded, Option<Arc<Moves>>, Option<Arc<dyn Archive>>);
+
+/// Starts to move recordings away, if the server's file says where to.
+fn archived(config: &Config) -> Result<Archived, Stop> {
+    let recorded = Recorded::default();
+    let (Some(record), Some(place)) = (&config.record, &config.objects) else {
+        return Ok((recorded, None, None));
+    };
+    let objects = place.open().map_err(|error| Stop::unusable(format!("[store] {error}")))?;
+    let moves = Moves::of(&record.folder, objects.clone(), recorded.clone())?;
+    tokio::spawn(Arc::clone(&moves).keep_moving());
+    Ok((recorded, Some(moves), Some(Arc::new(ObjectArchive::new(objects)))))
 }
 
 /// Who takes calls from browsers, if the server's file says so.
@@ -184,21 +215,24 @@ async fn stopped() {
     }
 }
 
+/// At its end a server takes so long to move recordings away.
+const LAST_MOVES: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Whose runs of our own are noted: no token has this name.
 const OWN: &str = "sayback's own calls";
 
 /// Who hears of each call.
-fn witnesses(config: &Config, stores: &Stores) -> Arc<dyn Witnesses> {
-    let recordings = Recordings::new(config.record.clone(), stores.journal.clone());
+fn witnesses(config: &Config, stores: &Stores, recorded: Recorded) -> Arc<dyn Witnesses> {
+    let recordings = Recordings::new(config.record.clone(), stores.journal.clone(), recorded);
     let recordings = Some(Arc::new(recordings) as _);
     let (ledger, unnoted) = (stores.ledger.of_app(OWN), config.ledger.unnoted);
     Arc::new(Noted { ledger, unnoted, recordings, executor: tokio::runtime::Handle::current() })
 }
 
 /// What is to be seen at `/metrics` of the parts beside the calls.
-fn gauges(config: &Config, board: &Switchboard) -> Vec<Gauge> {
-    #[cfg_attr(not(feature = "telemetry"), expect(unused_mut, reason = "only spans add to them"))]
+fn gauges(config: &Config, board: &Switchboard, moves: Option<&Arc<Moves>>) -> Vec<Gauge> {
     let mut gauges = start_webhooks(config, board);
+    gauges.extend(moves.into_iter().flat_map(Moves::gauges));
     #[cfg(feature = "telemetry")]
     gauges.push(Gauge {
         name: "sayback_spans_lost_total",

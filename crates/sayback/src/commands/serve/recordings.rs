@@ -11,9 +11,10 @@ use sayback_runtime::journal::Journal;
 use sayback_runtime::record::{CallSheet, EngineSheet, Recorder, SoundSheet};
 use sayback_runtime::redact::Redactor;
 use sayback_runtime::switchboard::{Desk, Witness, Witnesses};
-use sayback_server::recordings::{Recordings as Kept, Retell};
+use sayback_server::recordings::{Archive, Recordings as Kept, Retell};
 use sayback_store::Store;
 
+use super::archive::Recorded;
 use super::config::Recording;
 
 /// Begins a recording for each call whose agent wants it, and ends it with its page; gives each call its journal.
@@ -21,11 +22,12 @@ use super::config::Recording;
 pub(crate) struct Recordings {
     recording: Option<Recording>,
     store: Option<Store>,
+    recorded: Recorded,
 }
 
 impl Recordings {
-    pub(crate) fn new(recording: Option<Recording>, store: Option<Store>) -> Self {
-        Self { recording, store }
+    pub(crate) fn new(recording: Option<Recording>, store: Option<Store>, recorded: Recorded) -> Self {
+        Self { recording, store, recorded }
     }
 }
 
@@ -42,6 +44,7 @@ impl Witnesses for Recordings {
         sheet.engines = EngineSheet { model: (desk.llm)().name(), stt, tts };
         sheet.sound = voiced.then(SoundSheet::default);
         let folder = recording.folder.join(&call.call);
+        self.recorded.began(&call.call);
         match Recorder::create_redacted(&folder, &sheet, Redactor::new(&desk.redact)) {
             Ok(recorder) => Witness {
                 observers: vec![recorder.observer()],
@@ -49,6 +52,7 @@ impl Witnesses for Recordings {
                 notice: recording.notice.clone(),
             },
             Err(error) => {
+                self.recorded.ended(&call.call);
                 // A call is worth more than its recording.
                 tracing::error!("the call {} is not recorded: {error}", call.call);
                 Witness::default()
@@ -67,12 +71,13 @@ impl Witnesses for Recordings {
         {
             tracing::error!("the recording of {call}: {error}");
         }
+        self.recorded.ended(call);
     }
 }
 
 /// Recorded calls as the API shows them.
-pub(crate) fn kept(recording: &Recording) -> Kept {
-    Kept { folder: recording.folder.clone(), retell: Arc::new(Scenarios) }
+pub(crate) fn kept(recording: &Recording, archive: Option<Arc<dyn Archive>>) -> Kept {
+    Kept { folder: recording.folder.clone(), retell: Arc::new(Scenarios), archive }
 }
 
 /// Tells recorded calls as scenarios.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::clock::unix_millis;
 use sayback_runtime::ledger::{Ledger, LedgerOptions, LedgerStore, Moment, Switch, Unnoted};
-use sayback_store::{Postgres, PostgresError, Store};
+use sayback_store::{Objects, ObjectsError, Postgres, PostgresError, Store};
 use serde::Deserialize;
 
 use crate::exit::Stop;
@@ -25,6 +25,43 @@ pub(crate) struct StoreSettings {
     pub(crate) url_env: Option<String>,
     /// Authorities that are trusted on the way to the database, beside the system's.
     pub(crate) ca: Option<PathBuf>,
+    /// Where recordings go once their call is over: `s3://BUCKET/PREFIX`, or a folder.
+    pub(crate) objects: Option<String>,
+    /// Where S3 is spoken, if it is not AWS.
+    pub(crate) endpoint: Option<String>,
+}
+
+/// A place for objects, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectsAt {
+    address: String,
+    endpoint: Option<String>,
+}
+
+impl ObjectsAt {
+    /// What is written, if it can be right. A folder's path is looked for beside the server's file.
+    pub(crate) fn new(address: &str, endpoint: Option<&str>, folder: &Path) -> Result<Self, String> {
+        let folder = (!address.contains("://")).then(|| folder.join(address).to_string_lossy().into_owned());
+        let place = Self {
+            address: folder.clone().unwrap_or_else(|| address.to_owned()),
+            endpoint: endpoint.map(str::to_owned),
+        };
+        if let Some(endpoint) = endpoint
+            && !endpoint.starts_with("https://")
+            && !endpoint.starts_with("http://")
+        {
+            return Err(format!("{endpoint:?} is no endpoint"));
+        }
+        // A folder is made when it is needed, not when a file is checked.
+        if folder.is_none() || endpoint.is_some() {
+            place.open().map_err(|error| error.to_string())?;
+        }
+        Ok(place)
+    }
+
+    pub(crate) fn open(&self) -> Result<Objects, ObjectsError> {
+        Objects::open(&self.address, self.endpoint.as_deref())
+    }
 }
 
 /// `[ledger]` as it is written.
