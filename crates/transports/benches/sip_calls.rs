@@ -19,18 +19,18 @@
 mod caller;
 #[path = "../tests/media_stream/desk.rs"]
 mod desk;
+#[path = "load/measure.rs"]
+mod measure;
 #[path = "load/reference.rs"]
 mod reference;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::{Child, Command};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use measure::{Waits, over, pin, runtime, slope, usage, vad};
 use sayback_media::codec::CodecKind;
-use sayback_media::{Earshot, Silero, SileroModel};
-use sayback_runtime::switchboard::{NewVad, Switchboard};
+use sayback_runtime::switchboard::Switchboard;
 use sayback_transports::sip::{Listen, SipOptions, SipServer, SipTransport};
 
 fn main() {
@@ -58,28 +58,6 @@ fn main() {
     });
 }
 
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
-}
-
-/// To one core, where the machine has the program for it.
-fn pin(process: u32, core: &str) {
-    let _ = Command::new("taskset").args(["-a", "-c", "-p", core, &process.to_string()]).output();
-}
-
-fn vad() -> (NewVad, &'static str) {
-    let file = std::env::var_os("SAYBACK_MODELS")
-        .map(|folder| std::path::PathBuf::from(folder).join("silero_vad.onnx"))
-        .filter(|file| file.is_file());
-    match file {
-        Some(file) => {
-            let model = SileroModel::load(&file, 1).unwrap();
-            (Arc::new(move || Box::new(Silero::new(&model)) as _), "Silero")
-        }
-        None => (Arc::new(|| Box::new(Earshot::default()) as _), "the light model"),
-    }
-}
-
 async fn serve(board: Switchboard) -> (SipServer, SocketAddr) {
     let listen = vec![Listen { transport: SipTransport::Udp, address: "127.0.0.1:0".parse().unwrap() }];
     let options = SipOptions {
@@ -93,17 +71,6 @@ async fn serve(board: Switchboard) -> (SipServer, SocketAddr) {
     (server, address)
 }
 
-/// CPU seconds of this process so far, and its resident memory in MB.
-fn usage() -> (f64, f64) {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let resident = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
-    let kb: f64 = resident.split_whitespace().nth(1).unwrap().parse().unwrap();
-    (ticks as f64 / 100.0, kb / 1_024.0)
-}
-
 /// Another process that calls `calls` times, `at_once` of them at the same time.
 fn callers(address: SocketAddr, calls: u64, length: Duration, at_once: u64) -> Child {
     let me = std::env::current_exe().unwrap();
@@ -114,10 +81,6 @@ fn callers(address: SocketAddr, calls: u64, length: Duration, at_once: u64) -> C
         .unwrap();
     pin(child.id(), "1");
     child
-}
-
-async fn over(mut child: Child) {
-    tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();
 }
 
 /// Holds so many calls at once and prints what they cost.
@@ -150,48 +113,6 @@ async fn load(address: SocketAddr, calls: u64, seconds: u64, board: Option<&Swit
     over(child).await;
 }
 
-/// From the sentence's being handed to the voice to its first sample on the line, by the calls' own logs.
-struct Waits(Arc<Mutex<Vec<f64>>>);
-
-impl Waits {
-    fn of(board: &Switchboard) -> Self {
-        let (all, mut news) = (Arc::new(Mutex::new(Vec::new())), board.calls().news());
-        let found = Arc::clone(&all);
-        tokio::spawn(async move {
-            let mut said: BTreeMap<(String, u64), f64> = BTreeMap::new();
-            // What is missed is not measured.
-            loop {
-                let news = match news.recv().await {
-                    Ok(news) => news,
-                    Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => continue,
-                    Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
-                };
-                let at = news.line["t_ms"].as_f64().unwrap_or_default();
-                let key = (news.call.to_string(), news.line["utterance"].as_u64().unwrap_or_default());
-                match news.line["event"].as_str() {
-                    Some("agent.said") => {
-                        said.insert(key, at);
-                    }
-                    Some("agent.started") => {
-                        if let Some(from) = said.remove(&key) {
-                            found.lock().unwrap().push(at - from);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        });
-        Self(all)
-    }
-
-    fn result(&self) -> (f64, f64, usize) {
-        let mut all = self.0.lock().unwrap().clone();
-        all.sort_by(f64::total_cmp);
-        let at = |percent: usize| all.get(all.len() * percent / 100).copied().unwrap_or(f64::NAN);
-        (at(50), at(95), all.len())
-    }
-}
-
 /// Many short calls one after the other: what each leaves behind, by a line through the second half of the figures.
 async fn growth(address: SocketAddr, board: &Switchboard, calls: u64) {
     let (_, before) = usage();
@@ -208,14 +129,4 @@ async fn growth(address: SocketAddr, board: &Switchboard, calls: u64) {
     let per_call = slope(half) * points.len() as f64 / calls as f64 * 1_024.0;
     println!("{calls} short calls (after {first}): {before:.1} MB before, {after:.1} MB after");
     println!("  growth in the second half {per_call:.3} KB a call");
-}
-
-/// Of the line that fits best.
-fn slope(points: &[(f64, f64)]) -> f64 {
-    let count = points.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count.max(1.0);
-    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
-    let above: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
-    let below: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
-    if below > 0.0 { above / below } else { 0.0 }
 }

@@ -42,6 +42,8 @@ const TRIES: u16 = 64;
 /// Largest message of a page, in bytes, and how many it may send in a second.
 const LARGEST: usize = 4_096;
 const MESSAGES_A_SECOND: u32 = 100;
+/// What a page has been told and has not taken yet, in bytes; what is behind it is lost to it.
+const UNREAD: usize = 256 * 1024;
 /// The label of the data channel that is ours.
 const LABEL: &str = "sayback";
 
@@ -226,6 +228,7 @@ async fn build(
             )
             .with_interceptor_registry(Registry::new().with(Slot::from(1), Tap::new(arrived.clone())))
             .with_handler(Arc::clone(&watch) as Arc<dyn PeerConnectionEventHandler>)
+            .with_data_channel_send_buffer_limit(UNREAD)
             .with_udp_addrs(addresses(options));
         match builder.build().await {
             Ok(stack) => return Ok(Arc::new(stack)),
@@ -392,11 +395,11 @@ async fn talk(
                 Some(_other) => {}
             },
             message = messages.recv() => match message {
-                Some(message) => {
-                    if channel.send_text(&message).await.is_err() {
-                        return;
-                    }
-                }
+                // A page that reads nothing must not make us keep everything.
+                Some(message) => match channel.try_send_text(&message).await {
+                    Ok(()) | Err(::webrtc::error::Error::ErrSendBufferFull) => {}
+                    Err(_) => return,
+                },
                 None => return,
             },
         }
