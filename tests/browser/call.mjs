@@ -51,9 +51,24 @@ async function press(page, role, name, byKeyboard) {
   }
 }
 
+/** All that the page is, in bytes: more would be felt on a telephone's line. */
+const HEAVIEST = 128 * 1024;
+
+/** How soon the page is seen, and what it weighs. */
+async function weigh(page) {
+  const [paint, files, bytes] = await page.evaluate(() => {
+    const paint = performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? NaN;
+    const files = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter((one) => !one.name.includes("/v1/"));
+    return [paint, files.length, files.reduce((sum, one) => sum + one.decodedBodySize, 0)];
+  });
+  console.log(`the page: first paint after ${paint.toFixed(0)} ms; ${files} files, ${bytes} bytes`);
+  if (bytes > HEAVIEST) looker.fault(`the page weighs ${bytes} bytes`);
+}
+
 async function begin(page, byKeyboard) {
   await page.goto(`${address}/`);
   await page.getByRole("heading", { name: "Calls", exact: true }).waitFor({ timeout: PATIENCE });
+  if (looker.way === WAYS[0]) await weigh(page);
   await look(page, "idle");
   // The offer is held back for as long as the page is looked at.
   let offered = () => {};

@@ -292,11 +292,20 @@ fn failed(kind: CodecKind, error: &impl std::fmt::Debug) -> CodecError {
     CodecError { codec: kind.name(), reason: format!("{error:?}") }
 }
 
+/// 20 ms of nothing, as Opus writes it: full band, mono, and the flag that all of it is silent.
+const OPUS_SILENCE: [u8; 3] = [0xf8, 0xff, 0xfe];
+/// Silent frames that are coded, so that what sounded before them can fade away.
+const OPUS_FADE: u32 = 5;
+/// Less than this is silence: half a step of 16 bits.
+const SILENT: f32 = 1.0 / 65_536.0;
+
 #[derive(Debug)]
 struct Opus {
     encoder: opus::Encoder,
     decoder: opus::Decoder,
     bytes: Vec<u8>,
+    /// Silent frames in a row.
+    silent: u32,
 }
 
 impl Opus {
@@ -311,7 +320,22 @@ impl Opus {
         encoder.set_packet_loss_perc(5).map_err(told)?;
         encoder.set_complexity(5).map_err(told)?;
         let decoder = opus::Decoder::new(rate, opus::Channels::Mono).map_err(told)?;
-        Ok(Self { encoder, decoder, bytes: vec![0; OPUS_BYTES] })
+        Ok(Self { encoder, decoder, bytes: vec![0; OPUS_BYTES], silent: 0 })
+    }
+
+    /// Whether a frame needs no coding. An agent is silent most of a call, and coding silence costs as much as coding
+    /// speech. The decoder begins anew behind such packets, and so does the coder.
+    fn rests(&mut self, samples: &[f32]) -> Result<bool, CodecError> {
+        let whole = CodecKind::Opus.sample_rate() as usize / 50;
+        if samples.len() != whole || samples.iter().any(|sample| sample.abs() >= SILENT) {
+            self.silent = 0;
+            return Ok(false);
+        }
+        self.silent = self.silent.saturating_add(1);
+        if self.silent == OPUS_FADE + 1 {
+            self.encoder.reset_state().map_err(|error| failed(CodecKind::Opus, &error))?;
+        }
+        Ok(self.silent > OPUS_FADE)
     }
 }
 
@@ -321,6 +345,10 @@ impl Codec for Opus {
     }
 
     fn encode(&mut self, samples: &[f32], out: &mut Vec<u8>) -> Result<(), CodecError> {
+        if self.rests(samples)? {
+            out.extend_from_slice(&OPUS_SILENCE);
+            return Ok(());
+        }
         let written = self.encoder.encode_float(samples, &mut self.bytes);
         let written = written.map_err(|error| failed(CodecKind::Opus, &error))?;
         out.extend_from_slice(&self.bytes[..written]);
@@ -459,6 +487,30 @@ mod tests {
             }
         }
         assert!(distortion_db(&sound, &decoded, 16_000) < -12.0);
+    }
+
+    #[test]
+    fn silence_in_opus_is_not_coded_and_what_follows_sounds_as_before() {
+        let mut codec = CodecKind::Opus.open().unwrap();
+        let speech = tone(16_000, 500);
+        let sound = [&speech[..], &[0.0; 16_000], &speech].concat();
+        let (mut sizes, mut decoded) = (Vec::new(), Vec::new());
+        for frame in sound.chunks(320) {
+            let mut bytes = Vec::new();
+            codec.encode(frame, &mut bytes).unwrap();
+            sizes.push(bytes.len());
+            codec.decode(&bytes, &mut decoded).unwrap();
+        }
+        assert_eq!(decoded.len(), sound.len());
+        assert!(
+            sizes[30..75].iter().all(|size| *size == 3) && sizes[75..].iter().all(|size| *size > 3),
+            "{sizes:?}"
+        );
+        assert!(pcm::level_dbfs(&decoded[12_000..23_900]) < -80.0);
+        // As well as from the very beginning.
+        let first = distortion_db(&speech, &decoded[..8_000], 16_000);
+        let second = distortion_db(&speech, &decoded[24_000..], 16_000);
+        assert!(second < first + 1.0, "{first} {second}");
     }
 
     #[test]

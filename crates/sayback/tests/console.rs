@@ -32,7 +32,7 @@ fn the_page_books_by_voice_behind_the_question_and_not_over_it_and_both_become_s
     let pictures = walk::pictures(server.folder());
     let address = server.page("");
     let arguments = [OsStr::new(&address), clips.as_os_str(), pictures.as_os_str(), saved.as_os_str()];
-    walk::walk(&browser, "call.mjs", &arguments);
+    print!("{}", walk::walk(&browser, "call.mjs", &arguments));
     for (name, runs) in [("light", 1), ("dark", 0), ("phone", 1)] {
         let file = saved.join(format!("{name}.call.toml"));
         let told = std::fs::read_to_string(&file).unwrap();

@@ -258,6 +258,25 @@ async fn nothing_that_a_stranger_sends_to_a_calls_port_ends_it_or_stays() {
     assert_eq!(count_panics(), panics, "something panicked");
 }
 
+/// What a page may tell, and what it may not.
+fn messages() -> Vec<String> {
+    let played = r#"{"type":"played","at":1,"rtp":1,"heard":1,"spread":1,"microphone":1,"concealed":1}"#;
+    let deep = "[".repeat(4_000);
+    let long = "x".repeat(60_000);
+    vec![
+        played.to_owned(),
+        r#"{"type":"hello","reports":true}"#.to_owned(),
+        r#"{"type":"hello","reports":"yes"}"#.to_owned(),
+        played.replace("\"at\":1", "\"at\":1e308"),
+        played.replace("\"at\":1", "\"at\":-1"),
+        played.replace("\"rtp\":1", "\"rtp\":4294967296"),
+        played.replace("\"heard\":1", "\"heard\":null"),
+        deep,
+        long,
+        String::new(),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_a_page_tells_ends_its_call_or_stays() {
     let panics = count_panics();
@@ -275,21 +294,7 @@ async fn nothing_that_a_page_tells_ends_its_call_or_stays() {
     };
     tokio::time::timeout(LIMIT, opened).await.unwrap();
     let mut random = Random(0xfee1);
-    let played = r#"{"type":"played","at":1,"rtp":1,"heard":1,"spread":1,"microphone":1,"concealed":1}"#;
-    let deep = "[".repeat(4_000);
-    let long = "x".repeat(60_000);
-    let texts = [
-        played.to_owned(),
-        r#"{"type":"hello","reports":true}"#.to_owned(),
-        r#"{"type":"hello","reports":"yes"}"#.to_owned(),
-        played.replace("\"at\":1", "\"at\":1e308"),
-        played.replace("\"at\":1", "\"at\":-1"),
-        played.replace("\"rtp\":1", "\"rtp\":4294967296"),
-        played.replace("\"heard\":1", "\"heard\":null"),
-        deep,
-        long,
-        String::new(),
-    ];
+    let texts = messages();
     let before = resident();
     for number in 0..1_500 {
         let text = &texts[random.next(texts.len())];
