@@ -24,6 +24,10 @@ use crate::clock::unix_millis;
 
 /// How often whoever waits looks at a store that another process may have written to.
 pub const LOOK: Duration = Duration::from_secs(1);
+/// How often a server says that it lives.
+pub const BEAT: Duration = Duration::from_secs(5);
+/// A server that has not been heard of for so long is dead, and what its calls asked for is void.
+pub const DEAD: Duration = Duration::from_secs(20);
 /// Settled approvals that the in-memory store keeps, so that a late answer is told what became of them.
 const KEPT: usize = 10_000;
 
@@ -207,6 +211,32 @@ pub trait ApprovalStore: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// The store failed.
     async fn open(&self) -> Result<Vec<Approval>, ApprovalError>;
+
+    /// This server lives. The default is for stores that only one server has.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn beat(&self) -> Result<(), ApprovalError> {
+        Ok(())
+    }
+
+    /// This server ends: from now on it counts as dead.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn leave(&self) -> Result<(), ApprovalError> {
+        Ok(())
+    }
+
+    /// Settles the open ones of calls whose server is another one and has not said for `dead` that it lives; gives how
+    /// many. Those of text sessions stay: a session outlives its server.
+    ///
+    /// # Errors
+    /// The store failed.
+    async fn void(&self, dead: Duration, to: &ApprovalState) -> Result<usize, ApprovalError> {
+        let _ = (dead, to);
+        Ok(0)
+    }
 }
 
 /// The approvals of a server. Clones share them.
@@ -276,6 +306,59 @@ impl ApprovalQueue {
             }
         }
         Ok(cancelled)
+    }
+
+    /// What calls of other servers asked for that have not said for `dead` that they live is no longer wanted.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn void_orphans(&self, dead: Duration) -> Result<usize, ApprovalError> {
+        let reason = "the server that the call was on is gone, and the call with it".to_owned();
+        self.store.void(dead, &ApprovalState::Cancelled { reason, at_ms: unix_millis() }).await
+    }
+
+    /// Says that this server lives.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn beat(&self) -> Result<(), ApprovalError> {
+        self.store.beat().await
+    }
+
+    /// Says that this server ends: what its calls asked for is void at once.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn leave(&self) -> Result<(), ApprovalError> {
+        self.store.leave().await
+    }
+
+    /// Says again and again that this server lives, and voids what dead ones left, for as long as it is polled.
+    ///
+    /// A store that was away was away for all: whoever comes back first would take the others for dead. So only a server
+    /// that has itself been heard for all of [`DEAD`] says so of another.
+    pub async fn keep_alive(self) {
+        let (mut beats, mut every) = (0, tokio::time::interval(BEAT));
+        every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let enough = DEAD.as_secs() / BEAT.as_secs() + 1;
+        loop {
+            every.tick().await;
+            let done = match self.beat().await {
+                Ok(()) => {
+                    beats += 1;
+                    if beats > enough { self.void_orphans(DEAD).await } else { Ok(0) }
+                }
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(0) => {}
+                Ok(void) => tracing::warn!("{void} approvals are void: their server is gone"),
+                Err(error) => {
+                    beats = 0;
+                    tracing::warn!("other servers may take this one for dead: {error}");
+                }
+            }
+        }
     }
 
     /// One of them, as it stands.

@@ -1,8 +1,12 @@
 //! Approvals in the store: they outlive the process, and are settled once whoever else has the file open.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
-use sayback_runtime::approvals::{Approval, ApprovalError, ApprovalRequest, ApprovalState, ApprovalStore};
+use sayback_runtime::approvals::{
+    Approval, ApprovalError, ApprovalRequest, ApprovalState, ApprovalStore, Asker,
+};
 use serde_json::from_str;
 
 use crate::{Store, StoreError};
@@ -28,12 +32,13 @@ impl Store {
 #[async_trait]
 impl ApprovalStore for Store {
     async fn put(&self, request: &ApprovalRequest) -> Result<(), ApprovalError> {
-        let (id, request) = (request.id.clone(), text(request)?);
-        let state = text(&ApprovalState::Open)?;
+        let (id, call, request) = (request.id.clone(), is_call(request), text(request)?);
+        let (state, server) = (text(&ApprovalState::Open)?, self.server.clone());
         self.approvals(move |on| {
             let inserted = on.execute(
-                "INSERT INTO approval (id, request, state, open) VALUES (?1, ?2, ?3, 1) ON CONFLICT DO NOTHING",
-                params![id, request, state],
+                "INSERT INTO approval (id, request, state, open, server, call) VALUES (?1, ?2, ?3, 1, ?4, ?5)
+                 ON CONFLICT DO NOTHING",
+                params![id, request, state, &*server, call],
             )?;
             Ok(if inserted == 1 { Ok(()) } else { Err(ApprovalError::Exists { id }) })
         })
@@ -72,6 +77,45 @@ impl ApprovalStore for Store {
             Ok(rows.iter().map(approval).collect())
         })
         .await
+    }
+
+    async fn beat(&self) -> Result<(), ApprovalError> {
+        let server = self.server.clone();
+        let beat = format!(
+            "INSERT INTO server (id, beat) VALUES (?1, {NOW}) ON CONFLICT (id) DO UPDATE SET beat = {NOW}"
+        );
+        self.approvals(move |on| on.execute(&beat, [&*server]).map(|_| Ok(()))).await
+    }
+
+    async fn leave(&self) -> Result<(), ApprovalError> {
+        let server = self.server.clone();
+        self.approvals(move |on| on.execute("DELETE FROM server WHERE id = ?1", [&*server]).map(|_| Ok(())))
+            .await
+    }
+
+    async fn void(&self, dead: Duration, to: &ApprovalState) -> Result<usize, ApprovalError> {
+        let (server, to) = (self.server.clone(), text(to)?);
+        let dead = i64::try_from(dead.as_millis()).unwrap_or(i64::MAX);
+        let void = format!(
+            "UPDATE approval SET state = ?1, open = 0 WHERE open = 1 AND call = 1 AND server <> ?2
+             AND NOT EXISTS (SELECT 1 FROM server WHERE id = approval.server AND beat > {NOW} - ?3)"
+        );
+        self.approvals(move |on| {
+            on.execute(&format!("DELETE FROM server WHERE beat < {NOW} - 86400000"), [])?;
+            on.execute(&void, params![to, &*server, dead]).map(Ok)
+        })
+        .await
+    }
+}
+
+/// The time in milliseconds since 1970, as the database knows it: the same for all that have the file open.
+const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+
+/// Whether it is a call that asks, which ends with its server.
+pub(crate) fn is_call(request: &ApprovalRequest) -> bool {
+    match request.asker {
+        Asker::Call(_) => true,
+        Asker::Session { .. } => false,
     }
 }
 

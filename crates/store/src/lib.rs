@@ -38,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Store {
     path: Arc<PathBuf>,
     connection: Arc<Mutex<Connection>>,
+    /// Whoever has opened it, among all that have.
+    server: Arc<str>,
 }
 
 impl Store {
@@ -64,7 +66,9 @@ impl Store {
         // What is written over is gone: personal details of a question that was open may not stay in the file.
         connection.pragma_update(None, "secure_delete", true).map_err(failed)?;
         schema::bring_up_to_date(&mut connection, path)?;
-        Ok(Self { path: Arc::new(path.to_owned()), connection: Arc::new(Mutex::new(connection)) })
+        let random = connection.query_row("SELECT hex(randomblob(16))", [], |row| row.get::<_, String>(0));
+        let server = random.map_err(failed)?.into();
+        Ok(Self { path: Arc::new(path.to_owned()), connection: Arc::new(Mutex::new(connection)), server })
     }
 
     /// The file.

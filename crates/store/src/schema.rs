@@ -44,6 +44,11 @@ const STEPS: &[&str] = &[
      ) STRICT;
      CREATE INDEX approval_open ON approval (number) WHERE open = 1;",
     crate::ledger::tables::SQLITE,
+    // `server`: whose call asked; `call`: whether it was a call at all. `beat` is in milliseconds since 1970.
+    "ALTER TABLE approval ADD COLUMN server TEXT NOT NULL DEFAULT '';
+     ALTER TABLE approval ADD COLUMN call INTEGER NOT NULL DEFAULT 0;
+     UPDATE approval SET call = 1 WHERE open = 1 AND json_extract(request, '$.asker.call') IS NOT NULL;
+     CREATE TABLE server (id TEXT PRIMARY KEY, beat INTEGER NOT NULL) STRICT;",
 ];
 
 /// The format that this program writes.

@@ -52,7 +52,30 @@ pub(crate) struct EntryRow {
     pub(crate) at: i64,
 }
 
+/// A row of an answer, whichever database gives it.
+pub(crate) trait Columns {
+    /// Why a column is not what it should be.
+    type Error;
+
+    fn number(&self, at: usize) -> Result<i64, Self::Error>;
+    fn text(&self, at: usize) -> Result<String, Self::Error>;
+    fn text_or_none(&self, at: usize) -> Result<Option<String>, Self::Error>;
+}
+
 impl EntryRow {
+    /// The columns of [`sql::OFFERS`], in its order.
+    pub(crate) fn of<R: Columns>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.number(0)?,
+            tool: row.text(1)?,
+            hash: row.text_or_none(2)?,
+            fields: row.text_or_none(3)?,
+            kind: row.text(4)?,
+            actor: row.text(5)?,
+            at: row.number(6)?,
+        })
+    }
+
     pub(crate) fn read(self) -> Result<Entry, LedgerFault> {
         let broken =
             |what: &str| LedgerFault::Failed(format!("the entry {} has no {what} that is one", self.id));

@@ -7,7 +7,7 @@ use sayback_runtime::ledger::{
     Want, Wanted, Yes,
 };
 
-use super::{EntryRow, claimed, digest_columns, number, remembered, sql};
+use super::{Columns, EntryRow, claimed, digest_columns, number, remembered, sql};
 use crate::{Store, StoreError};
 
 /// The ledger of a [`Store`]. Several processes may have the same file open.
@@ -109,7 +109,7 @@ impl LedgerStore for SqliteLedger {
                 let (oldest, newest, now) = (number(oldest.0), number(newest.0), number(now.0));
                 let most = number(MOST_OFFERED as u64);
                 let wanted = params![owner.app, owner.scope.as_str(), tool, oldest, newest, now, hash, most];
-                query.query_map(wanted, entry_row)?.collect()
+                query.query_map(wanted, |row| EntryRow::of(row))?.collect()
             })
             .await?;
         rows.into_iter().map(EntryRow::read).collect()
@@ -164,14 +164,18 @@ impl LedgerStore for SqliteLedger {
     }
 }
 
-fn entry_row(row: &Row<'_>) -> rusqlite::Result<EntryRow> {
-    Ok(EntryRow {
-        id: row.get(0)?,
-        tool: row.get(1)?,
-        hash: row.get(2)?,
-        fields: row.get(3)?,
-        kind: row.get(4)?,
-        actor: row.get(5)?,
-        at: row.get(6)?,
-    })
+impl Columns for Row<'_> {
+    type Error = rusqlite::Error;
+
+    fn number(&self, at: usize) -> Result<i64, Self::Error> {
+        self.get(at)
+    }
+
+    fn text(&self, at: usize) -> Result<String, Self::Error> {
+        self.get(at)
+    }
+
+    fn text_or_none(&self, at: usize) -> Result<Option<String>, Self::Error> {
+        self.get(at)
+    }
 }

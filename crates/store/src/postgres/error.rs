@@ -62,7 +62,12 @@ pub enum PostgresError {
 impl PostgresError {
     pub(super) fn of(database: &str, source: tokio_postgres::Error) -> Self {
         let (database, reason) = (database.to_owned(), chain(&source));
-        let going = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
+        let going = [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::TOO_MANY_CONNECTIONS,
+        ];
         let gone = source.is_closed() || source.code().is_none_or(|code| going.contains(code));
         if gone { Self::Unreachable { database, reason } } else { Self::Refused { database, reason } }
     }

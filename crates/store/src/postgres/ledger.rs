@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use super::{Postgres, PostgresError};
-use crate::ledger::{EntryRow, claimed, digest_columns, number, remembered, sql};
+use crate::ledger::{Columns, EntryRow, claimed, digest_columns, number, remembered, sql};
 
 /// How often a write is tried that the database gave up because another one was in its way.
 const TRIES: usize = 5;
@@ -100,7 +100,7 @@ impl LedgerStore for PostgresLedger {
             .query(&query, &[&owner.app, &scope, &wanted.tool, &oldest, &newest, &now, &wanted.hash, &most])
             .await
             .map_err(&failed)?;
-        rows.iter().map(|row| entry_row(row).map_err(&failed)?.read()).collect()
+        rows.iter().map(|row| EntryRow::of(row).map_err(&failed)?.read()).collect()
     }
 
     async fn claim(
@@ -165,14 +165,18 @@ impl LedgerStore for PostgresLedger {
     }
 }
 
-fn entry_row(row: &Row) -> Result<EntryRow, tokio_postgres::Error> {
-    Ok(EntryRow {
-        id: row.try_get(0)?,
-        tool: row.try_get(1)?,
-        hash: row.try_get(2)?,
-        fields: row.try_get(3)?,
-        kind: row.try_get(4)?,
-        actor: row.try_get(5)?,
-        at: row.try_get(6)?,
-    })
+impl Columns for Row {
+    type Error = tokio_postgres::Error;
+
+    fn number(&self, at: usize) -> Result<i64, Self::Error> {
+        self.try_get(at)
+    }
+
+    fn text(&self, at: usize) -> Result<String, Self::Error> {
+        self.try_get(at)
+    }
+
+    fn text_or_none(&self, at: usize) -> Result<Option<String>, Self::Error> {
+        self.try_get(at)
+    }
 }

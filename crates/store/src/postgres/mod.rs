@@ -10,9 +10,10 @@ mod schema;
 mod tls;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
 
 pub use error::PostgresError;
 pub use ledger::PostgresLedger;
@@ -29,6 +30,8 @@ const LONGEST: &str = "-c statement_timeout=10000 -c lock_timeout=5000";
 pub struct Postgres {
     pool: Pool,
     shown: String,
+    /// Whoever has opened it, among all that have.
+    server: Arc<str>,
 }
 
 impl std::fmt::Debug for Postgres {
@@ -70,8 +73,12 @@ impl Postgres {
                 database: shown.clone(),
                 reason: error.to_string(),
             })?;
-        let database = Self { pool, shown };
+        let mut database = Self { pool, shown, server: Arc::from("") };
         schema::bring_up_to_date(&database).await?;
+        let connection = database.connection().await?;
+        let random = connection.query_one("SELECT gen_random_uuid()::text", &[]).await;
+        let random: String = random.and_then(|row| row.try_get(0)).map_err(database.failed())?;
+        database.server = random.into();
         Ok(database)
     }
 
@@ -87,9 +94,15 @@ impl Postgres {
 
     /// A connection that works.
     pub(crate) async fn connection(&self) -> Result<Object, PostgresError> {
-        self.pool.get().await.map_err(|error| PostgresError::Unreachable {
-            database: self.shown.clone(),
-            reason: error::chain(&error),
+        self.pool.get().await.map_err(|error| match error {
+            // It may be there and say no: a wrong password does not get better by waiting.
+            PoolError::Backend(source) => PostgresError::of(&self.shown, source),
+            PoolError::Timeout(_)
+            | PoolError::Closed
+            | PoolError::NoRuntimeSpecified
+            | PoolError::PostCreateHook(_) => {
+                PostgresError::Unreachable { database: self.shown.clone(), reason: error::chain(&error) }
+            }
         })
     }
 

@@ -123,7 +123,7 @@ struct WrittenRecord {
 
 /// A length of time as agent files write it: `"90s"`, `"1h"`.
 #[derive(Clone, Copy, Debug)]
-struct Span(Duration);
+pub(super) struct Span(pub(super) Duration);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -325,8 +325,7 @@ fn store(source: &Source<'_>, written: Option<Spanned<StoreSettings>>) -> Result
         }
     };
     let folder = source.path.parent().unwrap_or(Path::new(""));
-    let ca = settings.ca.map(|ca| folder.join(ca));
-    Stored::at(&url, folder, ca).map_err(|message| {
+    Stored::at(&url, folder, &settings).map_err(|message| {
         source.stop(at, &message, "write url = \"sqlite:sayback.db\" or \"postgres://USER@HOST/NAME\"")
     })
 }

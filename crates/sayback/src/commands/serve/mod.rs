@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use clap::Args as ClapArgs;
 use futures::future::BoxFuture;
+use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::switchboard::{Switchboard, Witnesses};
 use sayback_server::adk::Sessions;
 use sayback_server::recordings::Archive;
@@ -103,7 +104,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         recordings: config.record.as_ref().map(|recording| recordings::kept(recording, archive)),
         gauges: gauges(&config, &board, moves.as_ref()),
         sessions: Sessions::new(Arc::clone(&desks) as _, stores.approvals.clone()),
-        approvals: stores.approvals,
+        approvals: stores.approvals.clone(),
         ledger: stores.ledger.clone(),
     };
     let media = sayback_transports::media_stream::router(board.clone(), config.media.clone());
@@ -137,7 +138,7 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     let _ = tell.send(());
     // Whoever still reads events of a call that is over is not waited for.
     let _ = tokio::time::timeout(std::time::Duration::from_secs(5), serving).await;
-    finish(moves).await;
+    finish(moves, &stores.approvals).await;
     #[cfg(feature = "telemetry")]
     crate::telemetry::flushed().await;
     Ok(0)
@@ -149,8 +150,11 @@ fn take_audio_socket(listener: TcpListener, board: &Switchboard) {
     tokio::spawn(sayback_transports::media_stream::serve_audio_socket(listener, board.clone()));
 }
 
-/// Moves away what is still here.
-async fn finish(moves: Option<Arc<Moves>>) {
+/// Says goodbye to other servers, and moves away what is still here.
+async fn finish(moves: Option<Arc<Moves>>, approvals: &ApprovalQueue) {
+    if let Err(error) = approvals.leave().await {
+        tracing::warn!("other servers find out by themselves that this one ends: {error}");
+    }
     if let Some(moves) = moves {
         moves.finish(LAST_MOVES).await;
     }

@@ -11,10 +11,16 @@ use sayback_runtime::ledger::{Ledger, LedgerOptions, LedgerStore, Moment, Switch
 use sayback_store::{Objects, ObjectsError, Postgres, PostgresError, Store};
 use serde::Deserialize;
 
+use super::config::Span;
 use crate::exit::Stop;
 
 /// How often what is too old to count is let go of.
 const SWEEP: Duration = Duration::from_secs(300);
+/// How long a database may take to be there, unless the server's file says otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it waits between two tries: doubled each time.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(4);
 
 /// `[store]` as it is written.
 #[derive(Clone, Debug, Deserialize)]
@@ -23,6 +29,8 @@ pub(crate) struct StoreSettings {
     pub(crate) url: Option<String>,
     /// The variable that holds the address, where it has a password.
     pub(crate) url_env: Option<String>,
+    /// How long a server that starts waits for a database that is not there yet.
+    pub(crate) wait: Option<Span>,
     /// Authorities that are trusted on the way to the database, beside the system's.
     pub(crate) ca: Option<PathBuf>,
     /// Where recordings go once their call is over: `s3://BUCKET/PREFIX`, or a folder.
@@ -82,7 +90,7 @@ pub(crate) enum Stored {
     /// In a file.
     Sqlite(PathBuf),
     /// In a database.
-    Postgres { url: String, ca: Option<PathBuf> },
+    Postgres { url: String, ca: Option<PathBuf>, wait: Duration },
 }
 
 impl std::fmt::Debug for Stored {
@@ -98,7 +106,7 @@ impl std::fmt::Debug for Stored {
 
 impl Stored {
     /// What an address means. A file's path is looked for beside the server's file.
-    pub(crate) fn at(url: &str, folder: &Path, ca: Option<PathBuf>) -> Result<Self, String> {
+    pub(crate) fn at(url: &str, folder: &Path, settings: &StoreSettings) -> Result<Self, String> {
         if let Some(path) = url.strip_prefix("sqlite:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() {
@@ -107,7 +115,9 @@ impl Stored {
             return Ok(Self::Sqlite(folder.join(path)));
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return Ok(Self::Postgres { url: url.to_owned(), ca });
+            let ca = settings.ca.as_ref().map(|ca| folder.join(ca));
+            let wait = settings.wait.map_or(PATIENCE, |wait| wait.0);
+            return Ok(Self::Postgres { url: url.to_owned(), ca, wait });
         }
         let scheme = url.split(':').next().unwrap_or_default().chars().take(20).collect::<String>();
         Err(format!("the address of the store begins with {scheme:?}, which is none that is known"))
@@ -145,15 +155,49 @@ impl Stores {
                 approvals.cancel_left_over().await.map_err(Stop::unusable)?;
                 (approvals, Ledger::on(ledger, options))
             }
-            Stored::Postgres { url, ca } => {
-                let database = Postgres::open(url, ca.as_deref()).await.map_err(stop)?;
+            Stored::Postgres { url, ca, wait } => {
+                let database = wait_for(url, ca.as_deref(), *wait).await?;
                 let ledger: Arc<dyn LedgerStore> = Arc::new(database.ledger());
                 (ApprovalQueue::new(Arc::new(database)), Ledger::on(ledger, options))
             }
         };
+        // Before its first call asks for anything: a server that nobody has heard of is a dead one.
+        approvals.beat().await.map_err(Stop::missing)?;
+        tokio::spawn(approvals.clone().keep_alive());
         let ledger = ledger.map_err(Stop::missing)?;
         tokio::spawn(sweep(ledger.clone()));
         Ok(Self { approvals, ledger, journal })
+    }
+}
+
+/// The database, which may still be starting: it is tried again until it is there, or `patience` is over.
+async fn wait_for(url: &str, ca: Option<&Path>, patience: Duration) -> Result<Postgres, Stop> {
+    let (mut last, mut wait) = (None, FIRST_WAIT);
+    let there = tokio::time::timeout(patience, async {
+        loop {
+            let error = match Postgres::open(url, ca).await {
+                Err(error @ PostgresError::Unreachable { .. }) => error,
+                opened => return opened,
+            };
+            if last.is_none() {
+                eprintln!("sayback: {error}");
+                eprintln!("sayback: waiting for the database, {} s at the most", patience.as_secs());
+            }
+            last = Some(error);
+            let _ = tokio::time::timeout(wait, std::future::pending::<()>()).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+    });
+    match (there.await, last) {
+        (Ok(opened), waited) => {
+            let database = opened.map_err(stop)?;
+            if waited.is_some() {
+                eprintln!("sayback: the database is there");
+            }
+            Ok(database)
+        }
+        (Err(_), Some(error)) => Err(stop(error)),
+        (Err(_), None) => Err(Stop::missing("the database did not answer in time; see wait in [store]")),
     }
 }
 

@@ -1,0 +1,166 @@
+//! Several `sayback serve` on one PostgreSQL of the test's own.
+
+#![cfg(feature = "serve")]
+#![expect(clippy::unwrap_used, reason = "a test of its own crate")]
+
+#[path = "../../store/tests/postgres_server/mod.rs"]
+mod postgres_server;
+#[expect(dead_code, reason = "other tests ask for more")]
+#[path = "support/server.rs"]
+mod server;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use server::{PROGRAM, Server, has_models};
+
+const BANK: &str = r#"
+[agent]
+name = "bank"
+[llm]
+provider = "scripted"
+[stt]
+provider = "whisper"
+model = "tiny.en"
+[tts]
+provider = "piper"
+voice = "en_US-joe-medium"
+[[skill]]
+name = "bank"
+[[skill.tool]]
+name = "transfer_money"
+description = "Transfer money."
+approval = "reviewer"
+run = { reply = { message = "Sent {{ amount }}." } }
+[skill.tool.input]
+type = "object"
+required = ["amount"]
+properties = { amount = { type = "integer" } }
+"#;
+
+fn config(folder: &Path, url: &str) -> String {
+    std::fs::write(folder.join("bank.toml"), BANK).unwrap();
+    let steps = [
+        json!({ "call": { "tool": "transfer_money", "input": { "amount": 500 } } }),
+        json!({ "say": "It is with my colleagues." }),
+        json!({ "say": "It is sent." }),
+    ];
+    let script: String = steps.iter().map(|step| format!("{step}\n")).collect();
+    std::fs::write(folder.join("script.jsonl"), script).unwrap();
+    format!(
+        "[agents]\n\"*\" = {{ file = \"bank.toml\", script = \"script.jsonl\" }}\n[store]\nurl = \"{url}\"\n\
+         [limits]\ndrain = \"1s\"\n"
+    )
+}
+
+fn start(url: &str) -> (Server, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::run(folder.path(), &config(folder.path(), url), Command::new(PROGRAM));
+    (server, folder)
+}
+
+/// Waits until there is something.
+async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let mut every = tokio::time::interval(Duration::from_millis(200));
+    for _ in 0..450 {
+        every.tick().await;
+        if let Some(found) = look() {
+            return found;
+        }
+    }
+    panic!("never: {what}")
+}
+
+/// A conversation that waits for an approval; gives both ids, the approval's as another server lists it.
+async fn asks(at: &Server, seen_at: &Server) -> (String, String) {
+    let opened = at.post("/v1/chats", &json!({}));
+    let chat = opened["chat"].as_str().unwrap().to_owned();
+    let text = [("Content-Type", "application/json")];
+    at.ask("POST", &format!("/v1/chats/{chat}/messages"), &text, "{\"text\": \"Send 500.\"}");
+    let approval = until("it is asked for", || {
+        let open: Value = serde_json::from_str(&seen_at.get("/v1/approvals")).unwrap();
+        let ids = open["approvals"].as_array().unwrap().iter();
+        let mut ids = ids.map(|one| one["id"].as_str().unwrap().to_owned());
+        ids.find(|id| id.starts_with(&chat))
+    })
+    .await;
+    (chat, approval)
+}
+
+fn approve(at: &Server, approval: &str) -> (u16, String) {
+    let json = [("Content-Type", "application/json")];
+    at.ask("POST", &format!("/v1/approvals/{approval}"), &json, "{\"confirmed\": true}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_given_at_one_server_resumes_a_call_on_another_and_a_dead_servers_are_void() {
+    if !has_models() || !postgres_server::installed() {
+        return;
+    }
+    let database = postgres_server::Server::start(&["fsync=off"]);
+    let (one, _one) = start(&database.url());
+    let (two, _two) = start(&database.url());
+    let (chat, approval) = asks(&one, &two).await;
+    let (status, answer) = approve(&two, &approval);
+    assert_eq!(status, 200, "{answer}");
+    until("the call goes on", || {
+        let shown = one.get(&format!("/v1/chats/{chat}"));
+        shown.contains("Sent 500.").then_some(shown)
+    })
+    .await;
+    let (status, again) = approve(&one, &approval);
+    assert!(status == 409, "once, wherever: {status} {again}");
+    // The other one dies in the middle of a call that waits.
+    let (_, left) = asks(&one, &two).await;
+    drop(one);
+    until("it is noticed", || (!two.get("/v1/approvals").contains(&left)).then_some(())).await;
+    let (status, gone) = approve(&two, &left);
+    assert!(status == 410 || status == 409, "{status} {gone}");
+    assert!(gone.contains("server that the call was on is gone"), "{gone}");
+    assert_eq!(two.stop(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_waits_for_a_database_that_is_not_there_yet_and_not_for_one_that_says_no() {
+    if !has_models() || !postgres_server::installed() {
+        return;
+    }
+    let mut database = postgres_server::Server::start(&["fsync=off"]);
+    database.kill();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hosted.toml");
+    let written = |url: &str| {
+        std::fs::write(&file, format!("listen = \"127.0.0.1:0\"\n{}", config(folder.path(), url))).unwrap();
+    };
+    written(&database.url());
+    let mut serve = Command::new(PROGRAM);
+    serve.arg("serve").arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = serve.spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("waiting for the database")), "it says that it waits");
+    database.run();
+    assert!(said.any(|line| line.contains("the database is there")));
+    let mut listening = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(listening.any(|line| line.starts_with("listening on")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // A database of that name is not there, and will not be.
+    written(&database.url().replace("/postgres", "/nowhere"));
+    let output = Command::new(PROGRAM).arg("serve").arg(&file).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("nowhere"), "{said}");
+    assert!(!said.contains("waiting"), "{said}");
+    // One that never comes: the limit, and what is missing.
+    database.kill();
+    let short = format!(
+        "{}wait = \"1s\"\n",
+        config(folder.path(), &database.url()).replace("[limits]\ndrain = \"1s\"\n", "")
+    );
+    std::fs::write(&file, short).unwrap();
+    let output = Command::new(PROGRAM).arg("serve").arg(&file).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(3) && said.contains("hint: start the database"), "{said}");
+}
