@@ -150,13 +150,13 @@ fn take_audio_socket(listener: TcpListener, board: &Switchboard) {
     tokio::spawn(sayback_transports::media_stream::serve_audio_socket(listener, board.clone()));
 }
 
-/// Says goodbye to other servers, and moves away what is still here.
+/// Moves away what is still here, and says goodbye to other servers: last, because until then it says that it lives.
 async fn finish(moves: Option<Arc<Moves>>, approvals: &ApprovalQueue) {
-    if let Err(error) = approvals.leave().await {
-        tracing::warn!("other servers find out by themselves that this one ends: {error}");
-    }
     if let Some(moves) = moves {
         moves.finish(LAST_MOVES).await;
+    }
+    if let Err(error) = approvals.leave().await {
+        tracing::warn!("other servers find out by themselves that this one ends: {error}");
     }
 }
 
