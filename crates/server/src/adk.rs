@@ -18,10 +18,8 @@ mod sessions;
 use std::convert::Infallible;
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::sse;
 use axum::response::{IntoResponse, Response, Sse};
 use futures::StreamExt;
@@ -29,8 +27,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::access::Who;
-use crate::browsers::wants_type;
-use crate::calls::unreadable;
+use crate::body::{Body, MaybeBody, Object};
 use crate::{Api, Problem, Role};
 
 pub use message::{Content, FunctionResponse, MessageError, Part};
@@ -38,7 +35,7 @@ pub use sessions::{Run, SessionError, SessionKey, Sessions};
 
 /// What may stand in the request for a session.
 #[derive(Debug, Default, Deserialize)]
-struct NewSession {
+pub(crate) struct NewSession {
     #[serde(default, alias = "sessionId")]
     session_id: Option<String>,
     #[serde(default)]
@@ -57,16 +54,15 @@ pub(crate) struct Asked {
     #[serde(alias = "sessionId")]
     session_id: String,
     #[serde(alias = "newMessage")]
-    new_message: Content,
+    new_message: Object<Content>,
 }
 
 pub(crate) async fn create(
     State(api): State<Api>,
     Path((app, user)): Path<(String, String)>,
-    headers: HeaderMap,
-    body: Bytes,
+    MaybeBody(body): MaybeBody<NewSession>,
 ) -> Result<Json<Value>, Problem> {
-    let NewSession { session_id, state, events } = read(&headers, &body)?;
+    let NewSession { session_id, state, events } = body;
     if events.is_some_and(|events| !events.is_empty()) {
         let detail = "a session cannot begin with events of another one; leave `events` out";
         return Err(Problem::bad("events-not-taken", detail));
@@ -78,23 +74,9 @@ pub(crate) async fn create(
 pub(crate) async fn create_named(
     State(api): State<Api>,
     Path((app, user, id)): Path<(String, String, String)>,
-    headers: HeaderMap,
-    body: Bytes,
+    MaybeBody(state): MaybeBody<serde_json::Map<String, Value>>,
 ) -> Result<Json<Value>, Problem> {
-    let state: Option<Value> = read(&headers, &body)?;
-    let state = state.filter(Value::is_object).unwrap_or_else(|| json!({}));
-    Ok(Json(api.sessions.create((&app, &user), Some(id), state).await?))
-}
-
-/// A body that may be empty.
-fn read<T: Default + serde::de::DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
-    if body.trim_ascii().is_empty() {
-        return Ok(T::default());
-    }
-    wants_type(headers, "application/json", "json-wanted")?;
-    let read: Option<T> =
-        serde_json::from_slice(body).map_err(|error| Problem::bad("bad-body", error.to_string()))?;
-    Ok(read.unwrap_or_default())
+    Ok(Json(api.sessions.create((&app, &user), Some(id), Value::Object(state)).await?))
 }
 
 pub(crate) async fn list(
@@ -122,7 +104,7 @@ pub(crate) async fn end(
 pub(crate) async fn run(
     State(api): State<Api>,
     who: Who,
-    body: Result<Json<Asked>, JsonRejection>,
+    Body(body): Body<Asked>,
 ) -> Result<Json<Vec<Value>>, Problem> {
     Ok(Json(begin(&api, &who, body).await?.all().await))
 }
@@ -130,7 +112,7 @@ pub(crate) async fn run(
 pub(crate) async fn stream(
     State(api): State<Api>,
     who: Who,
-    body: Result<Json<Asked>, JsonRejection>,
+    Body(body): Body<Asked>,
 ) -> Result<Response, Problem> {
     let run = begin(&api, &who, body).await?;
     let events = futures::stream::unfold(run, |mut run| async move {
@@ -141,9 +123,8 @@ pub(crate) async fn stream(
     Ok(Sse::new(events.flatten()).into_response())
 }
 
-async fn begin(api: &Api, who: &Who, body: Result<Json<Asked>, JsonRejection>) -> Result<Run, Problem> {
-    let Json(Asked { app_name: app, user_id: user, session_id: id, new_message }) =
-        body.map_err(unreadable)?;
+async fn begin(api: &Api, who: &Who, body: Asked) -> Result<Run, Problem> {
+    let Asked { app_name: app, user_id: user, session_id: id, new_message: Object(new_message) } = body;
     if new_message.parts.iter().any(|part| part.function_response.is_some()) {
         who.may_one_of(&[Role::Approve])?;
     }

@@ -1,7 +1,6 @@
 //! Approvals over HTTP: what waits for an operator, and their answers.
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use sayback_runtime::approvals::{Approval, ApprovalError, Decision};
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Who;
-use crate::calls::unreadable;
+use crate::body::Body;
 use crate::{Api, Problem};
 
 /// Longest reason or name, in letters.
@@ -45,9 +44,9 @@ pub(crate) async fn answer(
     State(api): State<Api>,
     Path(id): Path<String>,
     who: Who,
-    body: Result<Json<Answer>, JsonRejection>,
+    Body(body): Body<Answer>,
 ) -> Result<Json<Approval>, Problem> {
-    let Json(Answer { confirmed, payload, reason, by }) = body.map_err(unreadable)?;
+    let Answer { confirmed, payload, reason, by } = body;
     for text in [&reason, &by].into_iter().flatten() {
         if text.chars().count() > LONGEST {
             let detail = format!("a reason and a name have at most {LONGEST} letters");
@@ -57,7 +56,7 @@ pub(crate) async fn answer(
     // Whose token it is stands in the log; who they say they are goes with the answer.
     let by = by.filter(|by| !by.trim().is_empty()).or_else(|| Some(who.name().to_owned()));
     let approval = api.approvals.answer(&id, Decision { confirmed, payload, reason, by }).await?;
-    tracing::info!("{} answers the approval {id}: {}", who.name(), if confirmed { "yes" } else { "no" });
+    tracing::info!("{} answers the approval {id:?}: {}", who.name(), if confirmed { "yes" } else { "no" });
     Ok(Json(approval))
 }
 

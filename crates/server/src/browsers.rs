@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH};
+use axum::http::header::{ACCEPT, IF_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use sayback_runtime::switchboard::NotNow;
 
 use crate::access::Who;
+use crate::body::wants_type;
 use crate::{Api, Problem};
 
 /// How such calls are named among all.
@@ -206,21 +207,6 @@ fn is_own(api: &Api, who: &Who, call: &str) -> Result<(), Problem> {
 fn absent() -> Problem {
     let detail = "calls from browsers are not taken here; write [webrtc] into the server's file";
     Problem::new(StatusCode::NOT_IMPLEMENTED, "no-webrtc", detail)
-}
-
-/// Refuses a body of another type.
-pub(crate) fn wants_type(
-    headers: &HeaderMap,
-    wanted: &'static str,
-    kind: &'static str,
-) -> Result<(), Problem> {
-    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let given = given.split(';').next().unwrap_or_default().trim();
-    if given.eq_ignore_ascii_case(wanted) {
-        return Ok(());
-    }
-    let detail = format!("send Content-Type: {wanted}");
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, kind, detail))
 }
 
 fn text(body: &Bytes) -> Result<String, Problem> {

@@ -1,7 +1,6 @@
 //! Calls over HTTP: seen, made, spoken in, ended.
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::access::Who;
+use crate::body::Body;
 use crate::{Api, DialError, Outbound, Problem};
 
 /// Longest text that can be said at once, in letters.
@@ -37,7 +37,7 @@ pub(crate) async fn end(
     who: Who,
 ) -> Result<StatusCode, Problem> {
     api.board.calls().tell(&id, Event::EndRequested)?;
-    tracing::info!("{} ends the call {id}", who.name());
+    tracing::info!("{} ends the call {id:?}", who.name());
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -74,10 +74,10 @@ pub(crate) async fn act(
     State(api): State<Api>,
     Path(id): Path<String>,
     who: Who,
-    body: Result<Json<Action>, JsonRejection>,
+    Body(body): Body<Action>,
 ) -> Result<StatusCode, Problem> {
-    let Json(action) = body.map_err(unreadable)?;
-    tracing::info!("{} acts on the call {id}: {}", who.name(), action.name());
+    let action = body;
+    tracing::info!("{} acts on the call {id:?}: {}", who.name(), action.name());
     let calls = api.board.calls();
     match action {
         Action::Say { text } => {
@@ -109,27 +109,12 @@ fn not_here(error: sayback_runtime::calls::NotOnThisLine) -> Problem {
 pub(crate) async fn dial(
     State(api): State<Api>,
     who: Who,
-    body: Result<Json<Outbound>, JsonRejection>,
+    Body(body): Body<Outbound>,
 ) -> Result<Response, Problem> {
-    let Json(call) = body.map_err(unreadable)?;
+    let call = body;
     let dialer = api.dialer.as_ref().ok_or(DialError::NoTrunk)?;
-    tracing::info!("{} calls {}", who.name(), call.to);
+    tracing::info!("{} calls {:?}", who.name(), call.to);
     let id = dialer.dial(call).await?;
     let location = format!("/v1/calls/{id}");
     Ok((StatusCode::CREATED, [("location", location)], Json(json!({ "call": id }))).into_response())
-}
-
-pub(crate) fn unreadable(error: JsonRejection) -> Problem {
-    let detail = error.body_text();
-    match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "a body has at most 64 KiB")
-        }
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "json-wanted",
-            "send Content-Type: application/json",
-        ),
-        _ => Problem::bad("bad-body", detail),
-    }
 }

@@ -1,7 +1,6 @@
 //! Conversations in text over HTTP: to try an agent without a telephone. A conversation is a call whose caller writes.
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::access::Who;
-use crate::calls::unreadable;
+use crate::body::Body;
 use crate::{Api, Problem, events};
 
 /// Longest message, in letters.
@@ -35,9 +34,9 @@ fn anybody() -> String {
 pub(crate) async fn open(
     State(api): State<Api>,
     who: Who,
-    body: Result<Json<Opening>, JsonRejection>,
+    Body(body): Body<Opening>,
 ) -> Result<Response, Problem> {
-    let Json(Opening { agent }) = body.map_err(unreadable)?;
+    let Opening { agent } = body;
     let asked =
         Asked { transport: "chat".to_owned(), to: agent, from: who.name().to_owned(), ..Asked::default() };
     let admitted = api.board.admit(asked).await?;
@@ -87,9 +86,9 @@ pub(crate) struct Written {
 pub(crate) async fn write(
     State(api): State<Api>,
     Path(id): Path<String>,
-    body: Result<Json<Written>, JsonRejection>,
+    Body(body): Body<Written>,
 ) -> Result<StatusCode, Problem> {
-    let Json(Written { text }) = body.map_err(unreadable)?;
+    let Written { text } = body;
     let chat = reach(&api, &id)?;
     let text = text.trim().to_owned();
     if text.is_empty() || text.chars().count() > LONGEST {
@@ -114,9 +113,9 @@ pub(crate) struct Back {
 pub(crate) async fn rewind(
     State(api): State<Api>,
     Path(id): Path<String>,
-    body: Result<Json<Back>, JsonRejection>,
+    Body(body): Body<Back>,
 ) -> Result<Json<serde_json::Value>, Problem> {
-    let Json(Back { items, dry_run }) = body.map_err(unreadable)?;
+    let Back { items, dry_run } = body;
     let view = reach(&api, &id)?.view();
     let most = view.items.len();
     if items as usize > most {

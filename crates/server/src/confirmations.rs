@@ -10,7 +10,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use sayback_runtime::clock::unix_millis;
 use sayback_runtime::ledger::{
@@ -21,6 +20,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::access::Who;
+use crate::body::{Body, Object};
 use crate::{Api, Problem};
 
 /// Largest body, in bytes: arguments of 256 KiB, and others that come with them.
@@ -46,11 +46,11 @@ pub(crate) struct WrittenCall {
     args: Option<Box<RawValue>>,
     session: Option<String>,
     trace: Option<String>,
-    rule: Option<Rule>,
+    rule: Option<Object<Rule>>,
     /// `false`: the app keeps no confirmations here, so there is no data.
     ledger: Option<bool>,
     #[serde(default)]
-    confirmations: Vec<WrittenBrought>,
+    confirmations: Vec<Object<WrittenBrought>>,
 }
 
 /// A confirmation from another process.
@@ -95,9 +95,9 @@ fn args(raw: &RawValue) -> Args<'_> {
 pub(crate) async fn record(
     State(api): State<Api>,
     who: Who,
-    body: Result<Json<WrittenYes>, JsonRejection>,
+    Body(body): Body<WrittenYes>,
 ) -> Result<Json<Recorded>, Problem> {
-    let Json(yes) = body.map_err(unreadable)?;
+    let yes = body;
     let context = Context { session: yes.session, trace: yes.trace };
     let args = yes.args.as_deref().map(args);
     let said = Said { tool: &yes.tool, args, kind: Kind::Confirmation, by: Actor::User };
@@ -113,16 +113,16 @@ pub(crate) async fn record(
 pub(crate) async fn check(
     State(api): State<Api>,
     who: Who,
-    body: Result<Json<WrittenCall>, JsonRejection>,
+    Body(body): Body<WrittenCall>,
 ) -> Result<Json<Checked>, Problem> {
-    let Json(call) = body.map_err(unreadable)?;
+    let call = body;
     if call.confirmations.len() > MOST_BROUGHT {
         return Err(Problem::bad(
             "invalid-input",
             format!("a call brings at most {MOST_BROUGHT} confirmations"),
         ));
     }
-    let rule = call.rule.unwrap_or_default();
+    let rule = call.rule.map(|Object(rule)| rule).unwrap_or_default();
     if call.ledger == Some(false) && call.confirmations.is_empty() {
         return Ok(Json(Checked::of(Reason::NoData, rule.mode)));
     }
@@ -131,7 +131,8 @@ pub(crate) async fn check(
         Some(false) => Context::default(),
         Some(true) | None => Context { session: call.session, trace: call.trace },
     };
-    let explicit = call.confirmations.iter().map(WrittenBrought::read).collect::<Result<Vec<_>, _>>()?;
+    let explicit =
+        call.confirmations.iter().map(|Object(brought)| brought.read()).collect::<Result<Vec<_>, _>>()?;
     let asked = Call { tool: &call.tool, args: call.args.as_deref().map(args), context, explicit };
     let checked = api.ledger.of_app(who.name()).check(Some(&rule), &asked, now()).await?;
     if !checked.confirmed && rule.mode == Mode::Observe && checked.reason.blocks() {
@@ -147,20 +148,6 @@ pub(crate) async fn check(
 
 fn now() -> Moment {
     Moment(unix_millis())
-}
-
-fn unreadable(error: JsonRejection) -> Problem {
-    match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "a body has at most 1 MiB")
-        }
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "json-wanted",
-            "send Content-Type: application/json",
-        ),
-        _ => Problem::bad("bad-body", error.body_text()),
-    }
 }
 
 impl From<LedgerError> for Problem {

@@ -9,6 +9,7 @@
 pub mod access;
 pub mod adk;
 mod approvals;
+mod body;
 mod browsers;
 mod calls;
 mod chats;

@@ -88,6 +88,9 @@ const APP: Needs = Needs::OneOf(&[Role::App]);
 /// Calls from browsers: a page's token can do this and nothing else.
 const BROWSER: Needs = Needs::OneOf(&[Role::Call, Role::Page]);
 
+/// The document of the API: every route of [`all`], and what it takes and gives.
+pub const DOCUMENT: &str = include_str!("../openapi.json");
+
 /// Routes of other crates, which the binary puts beside these.
 const BESIDE: [Route; 1] =
     [Route { method: "GET", path: "/v1/media/{service}", needs: Needs::Proof, streams: false, starts: true }];
@@ -126,6 +129,7 @@ fn watching() -> Vec<Entry> {
         get("/console/{file}", OPEN, console::part),
         get("/sayback.js", OPEN, async || crate::script(crate::CLIENT, "text/javascript; charset=utf-8")),
         get("/sayback.d.ts", OPEN, async || crate::script(crate::CLIENT_TYPES, "text/plain; charset=utf-8")),
+        get("/v1/openapi.json", OPEN, async || crate::script(DOCUMENT, "application/json")),
         get("/v1/access", Needs::Token, crate::own_access),
         get("/v1/agents", READ, crate::agents),
     ]

@@ -1,8 +1,10 @@
 //! What an ADK client sends: a message, or answers to requests for confirmation.
 
 use sayback_runtime::approvals::Decision;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+
+use crate::body::Object;
 
 /// The name under which confirmations are asked for and answered.
 pub(super) const REQUEST: &str = "adk_request_confirmation";
@@ -22,11 +24,20 @@ pub struct Part {
     #[serde(default)]
     pub text: Option<String>,
     /// An answer.
-    #[serde(default, alias = "function_response", rename = "functionResponse")]
+    #[serde(
+        default,
+        alias = "function_response",
+        rename = "functionResponse",
+        deserialize_with = "with_names"
+    )]
     pub function_response: Option<FunctionResponse>,
     /// Pictures and the like.
     #[serde(flatten)]
     others: serde_json::Map<String, Value>,
+}
+
+fn with_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FunctionResponse>, D::Error> {
+    Ok(Option::<Object<FunctionResponse>>::deserialize(deserializer)?.map(|Object(response)| response))
 }
 
 /// `google.genai.types.FunctionResponse`.
@@ -145,9 +156,9 @@ pub(super) fn decision(id: &str, body: &Value, by: &str) -> Result<Decision, Mes
         |error: serde_json::Error| MessageError::NoAnswer { id: id.to_owned(), why: error.to_string() };
     let wrapped =
         body.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.get("response"));
-    let read: ToolConfirmation = match wrapped.and_then(Value::as_str) {
+    let Object(read) = match wrapped.and_then(Value::as_str) {
         Some(text) => serde_json::from_str(text).map_err(wrong)?,
-        None if body.is_null() => ToolConfirmation { hint: None, confirmed: false, payload: None },
+        None if body.is_null() => Object(ToolConfirmation { hint: None, confirmed: false, payload: None }),
         None => serde_json::from_value(body.clone()).map_err(wrong)?,
     };
     let ToolConfirmation { confirmed, payload, .. } = read;
@@ -187,6 +198,10 @@ mod tests {
             json!({ "response": "{\"confirmed\": \"true\"}" }),
             json!("yes"),
             json!(true),
+            // The fields' values in a list are none of its fields.
+            json!(["", true]),
+            json!(["", true, null]),
+            json!({ "response": "[\"\", true]" }),
         ] {
             let error = answered(wrong.clone()).unwrap_err();
             assert!(matches!(error, MessageError::NoAnswer { .. }), "{wrong} {error}");

@@ -203,6 +203,32 @@ async fn bodies_of_another_type_and_those_that_are_too_large_are_refused_by_ever
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_values_is_no_object_and_approves_nothing() {
+    let queue = ApprovalQueue::default();
+    queue.request(&crate::calls::approval("a_1")).await.unwrap();
+    let board = board();
+    let server = start_api(vec![], |access| api(&board, access, queue.clone())).await;
+    for body in [json!([true]), json!([true, null, null, null]), json!(true), json!("x"), json!(null)] {
+        let answer = server.ask("POST", "/v1/approvals/a_1").json(&body).send().await.unwrap();
+        problem(answer, 400, "bad-body", &body.to_string()).await;
+    }
+    assert_eq!(queue.open().await.unwrap().len(), 1, "it is still open");
+    for route in own().filter(|route| takes(route) == Some("application/json")) {
+        for body in [json!([]), json!(["desk", "desk", "desk", {}]), json!(["say", "x"])] {
+            let answer = server.ask(route.method, &filled(route.path)).json(&body).send().await.unwrap();
+            problem(answer, 400, "bad-body", &format!("{} {body}", route.path)).await;
+        }
+    }
+    for nested in [
+        json!({ "tool": "pay", "session": "s", "rule": ["observe"] }),
+        json!({ "tool": "pay", "session": "s", "confirmations": [["r", "pay"]] }),
+    ] {
+        let answer = server.ask("POST", "/v1/confirmations/check").json(&nested).send().await.unwrap();
+        problem(answer, 400, "bad-body", &nested.to_string()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_path_or_a_query_that_is_no_text_is_a_problem_like_any_other() {
     let server = start(&board(), vec![]).await;
     for (method, path) in [

@@ -159,7 +159,7 @@ async fn events_are_posted_in_order_signed_and_again_when_they_are_not_taken() {
     delivering.abort();
 }
 
-fn approval(id: &str) -> ApprovalRequest {
+pub(crate) fn approval(id: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: id.to_owned(),
         asker: Asker::Call("call-1".to_owned()),

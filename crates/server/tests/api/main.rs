@@ -8,4 +8,5 @@ mod browser;
 mod calls;
 mod confirmations;
 mod console;
+mod document;
 mod support;

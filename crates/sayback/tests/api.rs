@@ -1,0 +1,160 @@
+//! The HTTP API of a running server against its own document, by a program that makes up requests from it: schemathesis.
+
+#![cfg(feature = "serve")]
+#![expect(clippy::unwrap_used, reason = "a test of its own crate")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const TOKEN: &str = "a-token-of-the-test";
+
+const AGENT: &str = r#"
+[agent]
+name = "bank"
+[llm]
+provider = "scripted"
+[stt]
+provider = "whisper"
+model = "tiny.en"
+[tts]
+provider = "piper"
+voice = "en_US-joe-medium"
+[[skill]]
+name = "bank"
+[[skill.tool]]
+name = "transfer_money"
+description = "Transfer money."
+approval = "reviewer"
+run = { reply = { message = "sent" } }
+input = { type = "object" }
+"#;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// Schemathesis, of the version that the answers were looked through with; if there is none, that is said loudly, and
+/// fails in continuous integration.
+fn schemathesis() -> Option<PathBuf> {
+    let own = std::env::var_os("SAYBACK_SCHEMATHESIS").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let cache = home.map(|home| home.join(".cache/sayback/schemathesis/bin/schemathesis"));
+    let is_it = |program: &PathBuf| {
+        let asked = Command::new(program).arg("--version").stderr(Stdio::null()).output();
+        asked.is_ok_and(|told| String::from_utf8_lossy(&told.stdout).contains("version 4."))
+    };
+    let found = own.into_iter().chain(cache).chain([PathBuf::from("schemathesis")]).find(is_it);
+    let hint = "schemathesis 4 is missing; get it with: scripts/setup --peers";
+    assert!(found.is_some() || std::env::var_os("CI").is_none(), "{hint}");
+    if found.is_none() {
+        eprintln!("\n=== SKIPPED: {hint} ===\n");
+    }
+    found
+}
+
+fn has_models() -> bool {
+    let folder =
+        std::env::var_os("SAYBACK_MODELS").map_or_else(|| repository().join("models"), PathBuf::from);
+    let needed = ["ggml-tiny.en.bin", "en_US-joe-medium.onnx", "silero_vad.onnx"];
+    if needed.iter().all(|name| folder.join(name).is_file()) {
+        return true;
+    }
+    assert!(std::env::var_os("CI").is_none(), "models are missing; get them with: scripts/fetch-models");
+    eprintln!("\n=== SKIPPED: models are missing; get them with: scripts/fetch-models ===\n");
+    false
+}
+
+/// A server with everything that has routes: telephones, browsers, recordings, media streams.
+struct Server {
+    child: Child,
+    address: String,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        file("bank.toml", AGENT);
+        file("script.jsonl", &"{\"say\":\"done\"}\n".repeat(200));
+        let sha256 = sayback_server::access::hash(TOKEN);
+        file(
+            "hosted.toml",
+            &format!(
+                "listen = \"127.0.0.1:0\"\n[agents]\n\"*\" = {{ file = \"bank.toml\", script = \"script.jsonl\" }}\n\
+                 [media.plain]\n[webrtc]\n[sip]\nlisten = [\"udp:127.0.0.1:0\"]\n[record]\nfolder = \"calls\"\n\
+                 [limits]\ncalls = 100000\n[[auth.token]]\nname = \"tests\"\nsha256 = \"{sha256}\"\n\
+                 roles = [\"read\", \"call\", \"app\", \"approve\"]\n"
+            ),
+        );
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sayback"))
+            .arg("serve")
+            .arg(folder.path().join("hosted.toml"))
+            .current_dir(repository())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").unwrap_or_default().to_owned();
+        assert!(!address.is_empty(), "{line}");
+        Self { child, address, folder }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Lets it make up requests, and gives what it said if something was not as the document tells.
+fn tried(program: &Path, server: &Server, selected: &[&str]) -> Result<(), String> {
+    let types = repository().join("crates/sayback/tests/support/schemathesis_types.py");
+    let examples = std::env::var("SAYBACK_EXAMPLES").unwrap_or_else(|_| "10".to_owned());
+    let run = Command::new(program)
+        .arg("run")
+        .arg(format!("{}/v1/openapi.json", server.address))
+        .args(["-H", &format!("Authorization: Bearer {TOKEN}"), "-n", &examples])
+        // The same requests each time; what 10,000 more would find is looked for by hand with SAYBACK_EXAMPLES.
+        .args(["--generation-deterministic", "--continue-on-failure", "--no-color", "--warnings", "off"])
+        // What makes sense is more than a schema can say: a message to a session that is not there is well formed.
+        .args(["--exclude-checks", "positive_data_acceptance", "--request-timeout", "30"])
+        .args(selected)
+        .env("SCHEMATHESIS_HOOKS", types)
+        .current_dir(server.folder.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&run.stdout).into_owned();
+    if run.status.success() && told.contains("Test cases:") {
+        eprintln!("{}", told.lines().skip_while(|line| !line.contains("Test cases:")).collect::<String>());
+        return Ok(());
+    }
+    Err(format!("{told}\n{}", String::from_utf8_lossy(&run.stderr)))
+}
+
+#[test]
+fn requests_made_up_from_the_document_break_nothing_and_are_answered_as_it_tells() {
+    let Some(program) = schemathesis().filter(|_| has_models()) else { return };
+    let server = Server::start();
+    // An event log stays open for as long as its call goes on, so those are asked for without calls that do.
+    let logs = "^/v1/(calls|chats)/.id./events$";
+    let streams = "^/v1/media/";
+    let rest = ["--exclude-path-regex", logs, "--exclude-path-regex", streams];
+    let only = ["--include-path-regex", logs, "--phases", "examples,coverage"];
+    for selected in [&rest[..], &only[..]] {
+        if let Err(told) = tried(&program, &server, selected) {
+            panic!("{told}\n{}", server.log());
+        }
+    }
+    let log = server.log();
+    assert!(!log.contains("panicked") && !log.contains(TOKEN), "{log}");
+}
