@@ -24,7 +24,7 @@ use axum::response::sse;
 use axum::response::{IntoResponse, Response, Sse};
 use futures::StreamExt;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::access::Who;
 use crate::body::{Body, MaybeBody, Object};
@@ -39,7 +39,7 @@ pub(crate) struct NewSession {
     #[serde(default, alias = "sessionId")]
     session_id: Option<String>,
     #[serde(default)]
-    state: Option<Value>,
+    state: Option<serde_json::Map<String, Value>>,
     #[serde(default)]
     events: Option<Vec<Value>>,
 }
@@ -67,7 +67,7 @@ pub(crate) async fn create(
         let detail = "a session cannot begin with events of another one; leave `events` out";
         return Err(Problem::bad("events-not-taken", detail));
     }
-    let state = state.unwrap_or_else(|| json!({}));
+    let state = Value::Object(state.unwrap_or_default());
     Ok(Json(api.sessions.create((&app, &user), session_id, state).await?))
 }
 

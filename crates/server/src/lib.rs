@@ -17,12 +17,15 @@ mod confirmations;
 mod console;
 mod events;
 mod gate;
+pub mod limits;
 mod metrics;
 pub mod problem;
 pub mod recordings;
 pub mod routes;
+pub mod tls;
 pub mod webhook;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
@@ -38,8 +41,10 @@ use tokio::net::TcpListener;
 
 pub use access::{Access, Role, Token};
 pub use browsers::{BrowserAnswer, BrowserError, BrowserOffer, Browsers};
+pub use limits::{Bounds, HttpLimits, Limiter};
 pub use metrics::Gauge;
 pub use problem::Problem;
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// Largest body that is taken, in bytes.
 const LARGEST: usize = 64 * 1024;
@@ -113,13 +118,16 @@ pub struct Api {
     pub sessions: adk::Sessions,
     /// Confirmations of other apps.
     pub ledger: Ledger,
+    /// Counts what is asked for.
+    pub limiter: Arc<Limiter>,
 }
 
 /// The routes of the API, and those of other crates that are served `beside` them.
 pub fn router(api: Api, beside: Router) -> Router {
-    routes::router(&gate::Gate::new(Arc::clone(&api.access)))
+    let gate = gate::Gate::new(Arc::clone(&api.access), Arc::clone(&api.limiter));
+    routes::router(&gate)
         .with_state(api)
-        .merge(beside)
+        .merge(routes::beside(&gate, beside))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_like_this)
         .layer(DefaultBodyLimit::max(LARGEST))
@@ -170,5 +178,22 @@ pub async fn serve(
             tracing::debug!("a connection keeps Nagle's delay: {error}");
         }
     });
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, routes).with_graceful_shutdown(over).await
+}
+
+/// The same over TLS.
+///
+/// # Errors
+/// If the socket breaks.
+pub async fn serve_tls(
+    listener: TcpListener,
+    tls: Tls,
+    routes: Router,
+    over: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    // Whose address it is can be asked of a listener that is tapped only.
+    let listener = tls::TlsListener::new(listener, tls).tap_io(|_| {});
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, routes).with_graceful_shutdown(over).await
 }

@@ -42,7 +42,16 @@ pub(crate) async fn show(
         ),
         ("sayback_open", "whether calls are taken", "gauge", f64::from(u8::from(api.board.is_open()))),
     ];
-    for (name, help, kind, value) in own {
+    let [requests, starts, streams] = api.limiter.refused();
+    let (open, counted) = api.limiter.kept();
+    let asked = [
+        ("sayback_http_requests_limited_total", "requests that were too many", "counter", requests as f64),
+        ("sayback_http_starts_limited_total", "calls that were too many to begin", "counter", starts as f64),
+        ("sayback_http_streams_limited_total", "open answers that were too many", "counter", streams as f64),
+        ("sayback_http_streams", "answers that are open", "gauge", open as f64),
+        ("sayback_http_counted", "tokens and addresses that are counted", "gauge", counted as f64),
+    ];
+    for (name, help, kind, value) in own.into_iter().chain(asked) {
         write_figure(&mut text, name, help, kind, value);
     }
     for gauge in &api.gauges {

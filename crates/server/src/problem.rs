@@ -45,6 +45,11 @@ impl Problem {
         self
     }
 
+    /// After how many seconds the same may work.
+    pub fn retry_after(&self) -> Option<u32> {
+        self.retry_after
+    }
+
     /// Its status.
     pub fn status(&self) -> StatusCode {
         self.status

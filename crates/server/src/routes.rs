@@ -189,6 +189,12 @@ pub fn all() -> Vec<Route> {
     entries().into_iter().map(|entry| entry.route).chain(BESIDE).collect()
 }
 
+/// Routes of other crates, behind the gate of those that look at a proof themselves.
+pub(crate) fn beside(gate: &Gate, routes: Router) -> Router {
+    let [media] = BESIDE;
+    routes.layer(from_fn_with_state(gate.of(media), pass))
+}
+
 /// The routes of this crate, each behind its gate.
 pub(crate) fn router(gate: &Gate) -> Router<Api> {
     entries().into_iter().fold(Router::new(), |router, Entry { route, service }| {

@@ -1,4 +1,5 @@
-//! Sound without hardware: a private PulseAudio server with a virtual speaker and a virtual microphone.
+//! What tests need and a machine does not have: an [authority](Authority) for certificates, and
+//! sound without hardware: a private PulseAudio server with a virtual speaker and a virtual microphone.
 //!
 //! ```text
 //! product ── ALSA "speaker" ──> null sink speaker ── monitor ──> ALSA "speaker_tap", Recording
@@ -11,12 +12,14 @@
 //!
 //! A sound that is played by [`Rig::play`] is stamped on the real clock, which is why this crate may read it.
 
+mod authority;
 mod player;
 mod server;
 
 use std::process::{Command, ExitStatus};
 use std::sync::Mutex;
 
+pub use authority::Authority;
 pub use player::{Player, Recording, Stamped};
 pub use server::{Rig, RigError};
 

@@ -9,4 +9,6 @@ mod calls;
 mod confirmations;
 mod console;
 mod document;
+mod limits;
 mod support;
+mod tls;

@@ -15,7 +15,7 @@ use sayback_runtime::line::Line;
 use sayback_runtime::llm::{Llm, LlmError, LlmEvent, LlmRequest, LlmStream};
 use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, ListedAgent, NotNow, Started, Switchboard};
 use sayback_server::adk::Sessions;
-use sayback_server::{Access, Api, Role, Token, router, serve};
+use sayback_server::{Access, Api, HttpLimits, Limiter, Role, Token, router, serve};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -127,6 +127,7 @@ pub(crate) fn api(board: &Switchboard, access: Arc<Access>, approvals: ApprovalQ
         sessions: Sessions::new(Arc::new(OneDesk(Arc::new(desk()))), approvals.clone()),
         approvals,
         ledger: Ledger::in_memory(LedgerOptions::default()).unwrap(),
+        limiter: Arc::new(Limiter::new(HttpLimits::default())),
     }
 }
 

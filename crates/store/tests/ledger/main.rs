@@ -8,6 +8,8 @@ mod postgres;
 #[path = "../postgres_server/mod.rs"]
 mod postgres_server;
 mod suite;
+#[cfg(feature = "postgres")]
+mod tls;
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// `nobody`, for tests that root runs.
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// A database server.
 pub(crate) struct Server {
@@ -44,7 +44,8 @@ fn programs() -> Option<PathBuf> {
     all.into_iter().rev().find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
 }
 
-fn is_root(folder: &Path) -> bool {
+/// Whether a path is root's.
+pub(crate) fn is_root(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(folder).unwrap().uid() == 0
 }

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sayback_agentfile::parse_duration;
 use sayback_runtime::switchboard::Limits;
-use sayback_server::Token;
 use sayback_server::webhook::Webhook;
+use sayback_server::{Bounds, HttpLimits, TlsFiles, Token};
 use sayback_transports::media_stream::{MediaSettings, Service, VendorSettings};
 use sayback_transports::sip::{SipOptions, SipSettings};
 #[cfg(feature = "webrtc")]
@@ -36,6 +37,7 @@ struct Written {
     auth: WrittenAuth,
     #[serde(default)]
     limits: WrittenLimits,
+    tls: Option<Spanned<WrittenTls>>,
     #[serde(default)]
     webhook: Vec<Spanned<WrittenWebhook>>,
     record: Option<WrittenRecord>,
@@ -96,12 +98,49 @@ struct WrittenLimits {
     longest: Span,
     kept: usize,
     drain: Span,
+    token: WrittenBounds,
+    address: WrittenBounds,
+}
+
+/// What one token or one address may ask for; what is left out has its default.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenBounds {
+    requests: Option<NonZeroU32>,
+    starts: Option<NonZeroU32>,
+    streams: Option<NonZeroU32>,
+}
+
+impl WrittenBounds {
+    fn or(self, default: Bounds) -> Bounds {
+        Bounds {
+            requests: self.requests.unwrap_or(default.requests),
+            starts: self.starts.unwrap_or(default.starts),
+            streams: self.streams.unwrap_or(default.streams),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTls {
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    #[serde(default)]
+    by_proxy: bool,
 }
 
 impl Default for WrittenLimits {
     fn default() -> Self {
         let Limits { calls, longest, kept } = Limits::default();
-        Self { calls, longest: Span(longest), kept, drain: Span(Duration::from_secs(60)) }
+        Self {
+            calls,
+            longest: Span(longest),
+            kept,
+            drain: Span(Duration::from_secs(60)),
+            token: WrittenBounds::default(),
+            address: WrittenBounds::default(),
+        }
     }
 }
 
@@ -155,6 +194,10 @@ pub(crate) struct Config {
     pub(crate) tokens: Vec<Token>,
     pub(crate) limits: Limits,
     pub(crate) drain: Duration,
+    /// What one token and one address may ask for.
+    pub(crate) http: HttpLimits,
+    /// The certificate, unless a proxy has it or nobody else can reach the server.
+    pub(crate) tls: Option<TlsFiles>,
     pub(crate) webhooks: Vec<Webhook>,
     /// Where approvals, the ledger and, in a file, conversations with their confirmed runs are kept.
     pub(crate) store: Stored,
@@ -259,7 +302,15 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
         return Err(source.stop(0, &message, "a page calls agents by their names there"));
     }
     let limits = &written.limits;
+    let (tls, behind_proxy) = tls(source, written.tls, written.listen)?;
+    let http = HttpLimits::default();
     Ok(Config {
+        http: HttpLimits {
+            token: limits.token.or(http.token),
+            address: limits.address.or(http.address),
+            behind_proxy,
+        },
+        tls,
         listen: written.listen,
         agents,
         media: media(source, written.media, written.listen)?,
@@ -301,6 +352,35 @@ fn refuse_absent(source: &Source<'_>, written: &Written) -> Result<(), Stop> {
         return Err(source.stop(table.span().start, &message, "write otlp = \"http://127.0.0.1:4318\""));
     }
     Ok(())
+}
+
+/// Who ends TLS. Tokens in the clear are for this machine alone.
+fn tls(
+    source: &Source<'_>,
+    written: Option<Spanned<WrittenTls>>,
+    listen: SocketAddr,
+) -> Result<(Option<TlsFiles>, bool), Stop> {
+    let hint =
+        "write [tls] with certificate and key, or with by_proxy = true where a proxy in front ends TLS";
+    let Some(written) = written else {
+        if listen.ip().is_loopback() {
+            return Ok((None, false));
+        }
+        let message =
+            format!("tokens would cross the network in the clear: {listen} is reachable from outside");
+        return Err(source.stop(0, &message, hint));
+    };
+    let at = written.span().start;
+    let folder = source.path.parent().unwrap_or(Path::new(""));
+    match written.into_inner() {
+        WrittenTls { certificate: Some(certificate), key: Some(key), by_proxy: false } => {
+            Ok((Some(TlsFiles { certificate: folder.join(certificate), key: folder.join(key) }), false))
+        }
+        WrittenTls { certificate: None, key: None, by_proxy: true } => Ok((None, true)),
+        WrittenTls { .. } => {
+            Err(source.stop(at, "[tls] has both of certificate and key, or by_proxy = true alone", hint))
+        }
+    }
 }
 
 fn is_private(address: SocketAddr) -> bool {
@@ -480,7 +560,22 @@ mod tests {
                 format!("{agents}[media.plain]\nsecret_env = \"SAYBACK_NOT_SET\"\n"),
                 "the secret SAYBACK_NOT_SET is not set",
             ),
-            (format!("listen = \"0.0.0.0:1\"\n{agents}[media.plain]\n"), "without a secret anybody"),
+            (
+                format!("listen = \"0.0.0.0:1\"\n{agents}[tls]\nby_proxy = true\n[media.plain]\n"),
+                "without a secret anybody",
+            ),
+            (format!("listen = \"0.0.0.0:1\"\n{agents}"), "tokens would cross the network in the clear"),
+            (format!("{agents}[tls]\n"), "hosted.toml:3:1: [tls] has both of"),
+            (format!("{agents}[tls]\ncertificate = \"c\"\n"), "[tls] has both of"),
+            (format!("{agents}[tls]\ncertificate = \"c\"\nkey = \"k\"\nby_proxy = true\n"), "[tls] has both"),
+            (format!("{agents}[limits.token]\nrequests = 0\n"), "hosted.toml:4:12: "),
+            (format!("{agents}[limits.address]\nstart = 1\n"), "unknown field `start`"),
+            (
+                format!(
+                    "{agents}[[auth.token]]\nname = \"a\"\nsha256 = \"b\"\nroles = []\nagents = [\"x\"]\n"
+                ),
+                "names an agent that is not in [agents]",
+            ),
             (format!("{agents}[media]\naudio_socket = \"0.0.0.0:9092\"\n"), "reachable from outside"),
             (format!("{agents}[[webhook]]\nurl = \"x\"\nsecret_env = \"PATH\"\n"), "\"x\" is no address"),
             (

@@ -21,7 +21,7 @@ use sayback_runtime::switchboard::{Switchboard, Witnesses};
 use sayback_server::adk::Sessions;
 use sayback_server::recordings::Archive;
 use sayback_server::webhook::{Delivered, deliver};
-use sayback_server::{Access, Api, Gauge};
+use sayback_server::{Access, Api, Gauge, Limiter, Tls};
 use tokio::net::TcpListener;
 
 use crate::engines::Waits;
@@ -57,6 +57,8 @@ pub(crate) fn run(args: &Args, beside: Option<BoxFuture<'static, ()>>) -> Result
     let config = config::load(&args.config)?;
     let access = Access::new(config.tokens.clone(), config.listen)
         .map_err(|error| Stop::unusable(format!("{}: {error}", args.config.display())))?;
+    let unusable = |error| Stop::unusable(format!("{}: [tls]: {error}", args.config.display()));
+    let tls = config.tls.clone().map(Tls::new).transpose().map_err(unusable)?;
     let desks = Arc::new(AgentDesks::new(config.agents.clone())?);
     if args.check {
         out!("{}: all is well", args.config.display());
@@ -64,7 +66,7 @@ pub(crate) fn run(args: &Args, beside: Option<BoxFuture<'static, ()>>) -> Result
     }
     let waits = Waits::new()?;
     beside.map(|beside| waits.runtime().spawn(beside));
-    waits.runtime().block_on(serve(config, access, desks))
+    waits.runtime().block_on(serve(config, (access, tls), desks))
 }
 
 /// Makes a token: what is to be sent, and what is to be written down.
@@ -81,7 +83,11 @@ pub(crate) fn token() -> Result<u8, Stop> {
     Ok(0)
 }
 
-async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result<u8, Stop> {
+async fn serve(
+    config: Config,
+    (access, tls): (Access, Option<Tls>),
+    desks: Arc<AgentDesks>,
+) -> Result<u8, Stop> {
     let listener = bind(config.listen).await?;
     let address = listener.local_addr().unwrap_or(config.listen);
     let audio_socket = match config.audio_socket {
@@ -106,10 +112,11 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
         sessions: Sessions::new(Arc::clone(&desks) as _, stores.approvals.clone()),
         approvals: stores.approvals.clone(),
         ledger: stores.ledger.clone(),
+        limiter: Arc::new(Limiter::new(config.http)),
     };
     let media = sayback_transports::media_stream::router(board.clone(), config.media.clone());
     let routes = sayback_server::router(api, media);
-    out!("listening on http://{address}");
+    out!("listening on {}://{address}", if tls.is_some() { "https" } else { "http" });
     for line in telephones.iter().flat_map(Telephones::listening) {
         out!("listening for SIP on {line}");
     }
@@ -119,10 +126,16 @@ async fn serve(config: Config, access: Access, desks: Arc<AgentDesks>) -> Result
     // Calls are taken at once; those that come before the models are there wait for them.
     let loading = tokio::spawn(async move { desks.load_all().await });
     let (tell, over) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(sayback_server::serve(listener, routes, async {
+    let over = async {
         // A sender that is gone says the same.
         let _ = over.await;
-    }));
+    };
+    let serving = tokio::spawn(async move {
+        match tls {
+            Some(tls) => sayback_server::serve_tls(listener, tls, routes, over).await,
+            None => sayback_server::serve(listener, routes, over).await,
+        }
+    });
     tokio::select! {
         () = stopped() => {}
         broken = first_fault(loading) => return Err(broken),
