@@ -28,10 +28,11 @@ pub mod webhook;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::Json;
+pub use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::Uri;
 use axum::serve::ListenerExt;
-use axum::{Json, Router};
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::ledger::Ledger;
 use sayback_runtime::switchboard::{NotNow, Switchboard};

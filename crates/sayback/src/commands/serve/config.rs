@@ -287,20 +287,7 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
         let hint = "AudioSocket proves nothing: listen on loopback or on a private network";
         return Err(source.stop(0, "media.audio_socket is reachable from outside", hint));
     }
-    let mut webhooks = Vec::new();
-    for hook in written.webhook {
-        let at = hook.span().start;
-        let WrittenWebhook { url, secret_env, events } = hook.into_inner();
-        if !url.starts_with("https://") && !url.starts_with("http://") {
-            return Err(source.stop(at, &format!("{url:?} is no address"), "write https://…"));
-        }
-        webhooks.push(Webhook { url, secret: source.secret(at, &secret_env)?, events });
-    }
-    let unknown = |token: &&Token| token.agents.iter().any(|agent| !agents.contains_key(agent));
-    if let Some(token) = written.auth.token.iter().find(unknown) {
-        let message = format!("the token {:?} names an agent that is not in [agents]", token.name);
-        return Err(source.stop(0, &message, "a page calls agents by their names there"));
-    }
+    known_agents(source, &written.auth.token, &agents)?;
     let limits = &written.limits;
     let (tls, behind_proxy) = tls(source, written.tls, written.listen)?;
     let http = HttpLimits::default();
@@ -324,11 +311,36 @@ fn resolve(source: &Source<'_>, written: Written) -> Result<Config, Stop> {
         tokens: written.auth.token,
         limits: Limits { calls: limits.calls, longest: limits.longest.0, kept: limits.kept },
         drain: limits.drain.0,
-        webhooks,
+        webhooks: webhooks(source, written.webhook)?,
         record: written
             .record
             .map(|WrittenRecord { folder: below, notice }| Recording { folder: folder.join(below), notice }),
     })
+}
+
+fn webhooks(source: &Source<'_>, written: Vec<Spanned<WrittenWebhook>>) -> Result<Vec<Webhook>, Stop> {
+    let mut webhooks = Vec::new();
+    for hook in written {
+        let at = hook.span().start;
+        let WrittenWebhook { url, secret_env, events } = hook.into_inner();
+        if !url.starts_with("https://") && !url.starts_with("http://") {
+            return Err(source.stop(at, &format!("{url:?} is no address"), "write https://…"));
+        }
+        webhooks.push(Webhook { url, secret: source.secret(at, &secret_env)?, events });
+    }
+    Ok(webhooks)
+}
+
+/// Refuses a page's token for an agent that nobody is.
+fn known_agents(
+    source: &Source<'_>,
+    tokens: &[Token],
+    agents: &BTreeMap<String, AgentChoice>,
+) -> Result<(), Stop> {
+    let unknown = |token: &&Token| token.agents.iter().any(|agent| !agents.contains_key(agent));
+    let Some(token) = tokens.iter().find(unknown) else { return Ok(()) };
+    let message = format!("the token {:?} names an agent that is not in [agents]", token.name);
+    Err(source.stop(0, &message, "a page calls agents by their names there"))
 }
 
 /// What has a name and is not there yet: passing it over would be a promise.

@@ -126,16 +126,7 @@ async fn serve(
     // Calls are taken at once; those that come before the models are there wait for them.
     let loading = tokio::spawn(async move { desks.load_all().await });
     let (tell, over) = tokio::sync::oneshot::channel::<()>();
-    let over = async {
-        // A sender that is gone says the same.
-        let _ = over.await;
-    };
-    let serving = tokio::spawn(async move {
-        match tls {
-            Some(tls) => sayback_server::serve_tls(listener, tls, routes, over).await,
-            None => sayback_server::serve(listener, routes, over).await,
-        }
-    });
+    let serving = tokio::spawn(answer(listener, tls, routes, over));
     tokio::select! {
         () = stopped() => {}
         broken = first_fault(loading) => return Err(broken),
@@ -186,6 +177,23 @@ fn archived(config: &Config) -> Result<Archived, Stop> {
     let moves = Moves::of(&record.folder, objects.clone(), recorded.clone())?;
     tokio::spawn(Arc::clone(&moves).keep_moving());
     Ok((recorded, Some(moves), Some(Arc::new(ObjectArchive::new(objects)))))
+}
+
+/// Answers over HTTP, with TLS or without, until it is told to stop.
+async fn answer(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    routes: sayback_server::Router,
+    over: tokio::sync::oneshot::Receiver<()>,
+) -> std::io::Result<()> {
+    let over = async {
+        // A sender that is gone says the same.
+        let _ = over.await;
+    };
+    match tls {
+        Some(tls) => sayback_server::serve_tls(listener, tls, routes, over).await,
+        None => sayback_server::serve(listener, routes, over).await,
+    }
 }
 
 /// Who takes calls from browsers, if the server's file says so.
