@@ -28,8 +28,8 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use sayback_core::{AskTerms, EvidenceClass};
 use sayback_runtime::agent::{
-    ApprovalRule, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, PlainTool, RunContext, Tool,
-    ToolInfo, ToolOutput,
+    ApprovalRule, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, PlainTool, RunContext, RunError,
+    Tool, ToolInfo, ToolOutput,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -43,6 +43,12 @@ use crate::schema::Schema;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolInputError(pub String);
+
+impl From<ToolInputError> for RunError {
+    fn from(error: ToolInputError) -> Self {
+        Self::Failed(error.0)
+    }
+}
 
 impl From<ToolInputError> for ConfirmError {
     fn from(error: ToolInputError) -> Self {
@@ -279,20 +285,21 @@ impl<T: DeserializeOwned + Send + 'static> ToolBuilder<T> {
         self
     }
 
-    /// What it does, on a yes if there is a question. Runs with the very value that the question was built from.
+    /// What it does, on a yes if there is a question. Runs with the very value that the question was built from. Text as
+    /// an error says that it failed; [`RunError::Unknown`], that nobody knows whether it happened.
     pub fn on_submit<O, E, F>(mut self, run: impl Fn(T, RunContext) -> F + Send + Sync + 'static) -> Self
     where
         O: IntoOutput,
-        E: fmt::Display,
+        E: Into<RunError>,
         F: Future<Output = Result<O, E>> + Send + 'static,
     {
-        let run = move |input: Value, context: RunContext| -> Boxed<Result<ToolOutput, String>> {
+        let run = move |input: Value, context: RunContext| -> Boxed<Result<ToolOutput, RunError>> {
             match typed::<T>(&input) {
                 Ok(input) => Box::pin(run(input, context).map(|result| match result {
                     Ok(output) => Ok(output.into_output()),
-                    Err(error) => Err(error.to_string()),
+                    Err(error) => Err(error.into()),
                 })),
-                Err(why) => Box::pin(async { Err(why) }),
+                Err(why) => Box::pin(async { Err(why.into()) }),
             }
         };
         self.run = Some(Arc::new(ClosureRun { run: Box::new(run) }));
@@ -376,7 +383,7 @@ impl<T: DeserializeOwned + Send + 'static> ToolBuilder<T> {
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Ask = dyn Fn(&Value, &AskContext) -> Boxed<Result<String, ConfirmError>> + Send + Sync;
-type Run = dyn Fn(Value, RunContext) -> Boxed<Result<ToolOutput, String>> + Send + Sync;
+type Run = dyn Fn(Value, RunContext) -> Boxed<Result<ToolOutput, RunError>> + Send + Sync;
 
 struct ClosureConfirm {
     ask: Box<Ask>,
@@ -416,15 +423,13 @@ impl Confirm for ClosureConfirm {
 
 #[async_trait]
 impl Handler for ClosureRun {
-    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, RunError> {
         let begun = catch_unwind(AssertUnwindSafe(|| (self.run)(input, context)));
         let done = match begun {
             Ok(run) => AssertUnwindSafe(run).catch_unwind().await,
             Err(panic) => Err(panic),
         };
-        done.unwrap_or_else(|_| {
-            Err("The tool failed half-way; it is not known whether it happened.".to_owned())
-        })
+        done.unwrap_or_else(|_| Err(RunError::Unknown("the tool failed half-way".to_owned())))
     }
 }
 

@@ -1,29 +1,8 @@
 //! What is wrong with an agent file: every fault with its place and, where there is one, the mending step.
 
-use std::fmt;
 use std::path::PathBuf;
 
-/// One thing that is wrong, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The file; an agent file's schema may be a file of its own.
-    pub path: PathBuf,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-    /// What is wrong.
-    pub message: String,
-    /// How to mend it; empty where the message says all there is.
-    pub hint: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.path.display(), self.line, self.column, self.message)?;
-        if self.hint.is_empty() { Ok(()) } else { write!(f, "; {}", self.hint) }
-    }
-}
+pub use sayback_runtime::fault::Fault;
 
 /// Why there is no agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use sayback_runtime::fault::nearest;
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -337,31 +338,4 @@ fn special_hint(key: &str) -> Option<String> {
         "keys stay out of files: name the environment variable that holds it, `api_key_env = \"…\"`"
             .to_owned()
     })
-}
-
-/// The known word that is closest to what was written, if any is close.
-pub(crate) fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    let written: Vec<char> = written.chars().take(60).collect();
-    let most = (written.len() / 3).max(1);
-    let distances = known.into_iter().map(|word| (distance(&written, word), word));
-    distances.filter(|(d, _)| *d <= most).min().map(|(_, word)| word)
-}
-
-/// Edits between two words, a swap of neighbours counted once.
-fn distance(a: &[char], b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = change.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }

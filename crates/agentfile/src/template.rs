@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value};
+use sayback_runtime::fault::nearest;
 use serde_json::Map;
 
-use crate::reader::nearest;
 use crate::spoken::{self, Language};
 
 /// Names that a template can use besides the input's fields.

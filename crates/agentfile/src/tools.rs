@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sayback_core::{AskTerms, Policy};
 use sayback_runtime::agent::{ConfirmedTool, Handler, PlainTool, Skill, Tool, ToolInfo};
+use sayback_runtime::fault::nearest;
 use serde_json::json;
 
 use crate::McpServer;
@@ -16,7 +17,7 @@ use crate::definition::{Definition, described, name_fault};
 use crate::error::Fault;
 use crate::policy::EVIDENCE;
 use crate::question::TemplateQuestion;
-use crate::reader::{Section, json, nearest, place, shown};
+use crate::reader::{Section, json, place, shown};
 use crate::schema::Schema;
 use crate::template::{RESERVED, Template};
 

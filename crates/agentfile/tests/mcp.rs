@@ -96,18 +96,17 @@ async fn a_program_is_started_once_and_its_tools_are_called_with_the_key() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_says_whether_anything_may_have_happened() {
+async fn vc_62_what_goes_wrong_says_whether_anything_may_have_happened() {
     let agent =
         agent(&["slow", "dies", "refuses", "floods", "structured"].map(|name| (name, "")), &program());
     assert_eq!(call(&agent, "refuses", json!({})).await, failed("python3 refused: not today"));
     let flood = call(&agent, "floods", json!({})).await;
-    assert_eq!(flood, failed("The MCP server answered with more than 64 KiB."));
+    assert_eq!(flood, ToolOutcome::Unknown);
     let dead = call(&agent, "dies", json!({})).await;
-    assert_eq!(dead, failed("The exchange with python3 broke off; it is not known whether it happened."));
+    assert_eq!(dead, ToolOutcome::Unknown);
     assert_eq!(call(&agent, "structured", json!({})).await, done("Room 4."), "it is started again");
     let slow = call(&agent, "slow", json!({})).await;
-    let message = "The MCP server did not answer within 1.5 s; it is not known whether it happened.";
-    assert_eq!(slow, failed(message));
+    assert_eq!(slow, ToolOutcome::Unknown);
 }
 
 #[tokio::test]

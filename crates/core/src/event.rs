@@ -338,7 +338,7 @@ pub enum ToolOutcome {
         /// What the model is told.
         message: String,
     },
-    /// It did not answer within its limit: it may or may not have happened (VC-62).
+    /// It did not answer within its limit, or the exchange broke off: it may or may not have happened (VC-62).
     Unknown,
     /// It ran as far as it may by itself, and asks for an approval; with the answer it is run again.
     Asks {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::check;
+use common::{check, run};
 use sayback_core::{AfterHangup, NearEnd, Policy, QuestionBargeIn};
 use std::time::Duration;
 
@@ -768,4 +768,38 @@ fn a_yes_that_is_said_again_is_judged_when_the_whole_answer_is_complete() {
     );
     let alone = "5900 speech 3 5900\n6000 end 3 5990\n6000 words 3 yes";
     check(&Policy::default(), &after_asked(&format!("{yes}\n{alone}")), "6590 tool.started");
+}
+
+/// A breath that was cut in two is one answer. Only politeness leans on the other piece: two doubtful pieces do not make a
+/// sure one, and nor does politeness beside a doubtful yes.
+#[test]
+fn a_piece_of_politeness_is_as_sure_as_the_breath_it_belongs_to() {
+    let two = |first: &str, gap: u64, second: &str| {
+        let onset = 5500 + gap;
+        let ends = [onset + 250, onset + 300, onset + 310, onset + 320];
+        format!(
+            "5300 speech 2 5200\n5510 end 2 5500\n5520 sure 2 {first}\n{} speech 3 {onset}\n{} end 3 {}\n{} sure 3 {second}\n{} check c1 unclear",
+            onset + 60,
+            ends[1],
+            ends[0],
+            ends[2],
+            ends[3]
+        )
+    };
+    for (script, sure) in [
+        (two("90 yes", 240, "24 please"), "yes please | sure 60"),
+        (two("24 please", 240, "90 yes"), "please yes | sure 54"),
+        // As much in doubt as ever: the yes itself, what follows after a pause, and what says something.
+        (two("24 yes", 240, "90 please"), "yes please | sure 24"),
+        (two("24 please", 240, "30 please"), "please please | sure 24"),
+        (two("90 yes", 240, "24 okay"), "yes okay | sure 24"),
+        (two("90 yes", 240, "24 the red one"), "yes the red one | sure 24"),
+        (two("90 yes", 240, "24 it"), "yes it | sure 24"),
+        (two("90 yes", 400, "24 please"), "yes please | sure 24"),
+    ] {
+        let events = common::script(&after_asked(&script));
+        let checks = run(&Policy::default(), &events, Duration::from_secs(3));
+        let last = checks.iter().rfind(|line| line.contains("! check"));
+        assert!(last.is_some_and(|line| line.contains(sure)), "{sure}\n{}", checks.join("\n"));
+    }
 }

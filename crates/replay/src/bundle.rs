@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sayback_core::{CheckRequest, Command, EvidenceRecord, Output, Policy, Session, Time};
+use sayback_core::{CheckRequest, Command, Event, EvidenceRecord, Output, Policy, Session, Time};
 use sayback_media::{Clip, pcm};
 use sayback_runtime::events::event_line;
 use sayback_runtime::record::{CallSheet, EVENTS, FORMAT, JOURNAL, Recorder, SHEET, SOUND};
@@ -207,11 +207,17 @@ fn left(output: &Output) -> Left<'_> {
 }
 
 /// Writes a call that was run on a virtual clock as a recording: the same events at the same times, decided once more.
-/// `sound` is called before each event with its time, so that the recorder gets the sound up to it.
+/// `sound` is called before each event with its time, so that the recorder gets the sound up to it. The recording of a
+/// process that was killed ends there, though the scenario goes on in another one.
 pub fn write_run(run: &CallRun, policy: &Policy, recorder: &Recorder, mut sound: impl FnMut(Time)) {
     let mut session = Session::new(policy.clone());
     let mut observer = recorder.observer();
+    let mut up = false;
     for (at, event) in &run.journal {
+        if up && matches!(event, Event::Reopened(_)) {
+            break;
+        }
+        up |= matches!(event, Event::CallStarted(_));
         sound(*at);
         observer.on_input(*at, event);
         session.handle(*at, event.clone());

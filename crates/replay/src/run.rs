@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use sayback_core::{
-    CallId, CallStart, Command, Event, EvidenceRecord, GenerationId, ModelEvent, Output, PlayoutEvent,
-    Report, SegmentId, Session, Time, ToolCall, UtteranceKind, Verdict,
+    CallId, CallStart, Command, Event, EvidenceRecord, GenerationId, ModelEvent, Output, PastRun,
+    PlayoutEvent, Report, SegmentId, Session, Time, ToolCall, UtteranceKind, Verdict,
 };
 use sayback_runtime::agent::{AskContext, RunContext, run_confirmed, run_plain};
 use sayback_runtime::driver::screened;
@@ -26,6 +26,7 @@ use crate::scenario::{
 
 mod caller;
 mod sound;
+mod stored;
 mod tools;
 
 use sound::Ears;
@@ -86,6 +87,8 @@ pub(crate) struct VirtualCall<'a> {
     script: Script<'a>,
     waiting: Waiting,
     run: CallRun,
+    /// Confirmed runs that have begun and of which nothing is known yet.
+    running: Vec<PastRun>,
     error: Option<SoundError>,
 }
 
@@ -138,6 +141,7 @@ impl<'a> VirtualCall<'a> {
             },
             waiting: Waiting::default(),
             run: CallRun::default(),
+            running: Vec::new(),
             error: None,
         })
     }
@@ -152,8 +156,12 @@ impl<'a> VirtualCall<'a> {
         if let Some(end) = self.scenario.end_at {
             self.put(end, Happening::Event(Box::new(Event::HungUp)));
         }
+        self.hand(Event::Tools(self.engines.agent.tool_refs()));
+        self.start_call();
+    }
+
+    fn start_call(&mut self) {
         let agent = &self.engines.agent;
-        self.hand(Event::Tools(agent.tool_refs()));
         self.hand(Event::CallStarted(CallStart {
             transport: self.scenario.line.transport.name().to_owned(),
             call: "call".to_owned(),
@@ -173,7 +181,8 @@ impl<'a> VirtualCall<'a> {
     }
 
     fn next_at(&self) -> Option<Time> {
-        if self.error.is_some() || (self.session.is_done() && self.mouth.next_at().is_none()) {
+        let over = self.session.is_done() && self.mouth.next_at().is_none() && !self.reopens();
+        if self.error.is_some() || over {
             return None;
         }
         let queued = self.queue.keys().next().map(|(at, _)| *at);
@@ -220,6 +229,7 @@ impl<'a> VirtualCall<'a> {
     /// Gives the core one event and obeys what it wants.
     fn hand(&mut self, event: Event) {
         self.waiting.hung_up |= event == Event::HungUp;
+        self.note_result(&event);
         self.run.journal.push((self.now, event.clone()));
         self.session.handle(self.now, event);
         while let Some(output) = self.session.poll_output() {
@@ -252,6 +262,7 @@ impl<'a> VirtualCall<'a> {
                 self.run_tool(call, &name, || engines.wait(run_plain(&engines.agent, &run, context)));
             }
             Command::RunConfirmed(yes) => {
+                self.note_run(&yes);
                 let context = RunContext::keyed(format!("call/{}", yes.hold()));
                 let (call, name) = (yes.call().clone(), yes.tool().name.clone());
                 let engines = self.engines;

@@ -26,7 +26,6 @@ mod written;
 pub(crate) use check::around;
 pub use check::{Failure, check_expectations};
 pub use expect::{Expect, Expected, Matcher};
-pub(crate) use fault::nearest;
 pub use fault::{Fault, ScenarioError};
 pub use numbers::length_of_speech;
 pub use read::parse_scenario;
@@ -179,6 +178,19 @@ pub enum Act {
     HangUp,
     /// Puts the agent on hold for this long: nothing that it says meanwhile is heard.
     Hold(Duration),
+    /// Takes the conversation back: to just after the last question that was heard, or to its beginning.
+    Rewind(RewindTo),
+    /// The program ends without a word, whatever it is doing, and the stored conversation is opened again. Text mode only.
+    Reopen,
+}
+
+/// Where a conversation is taken back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewindTo {
+    /// Just after the last question that was heard.
+    Question,
+    /// Its beginning.
+    Start,
 }
 
 /// Something that the caller says.
@@ -288,6 +300,8 @@ pub enum ToolAnswer {
     Result(Value),
     /// It fails, or never returns.
     Error(ScriptedError),
+    /// The exchange breaks off: nobody knows whether it happened.
+    BrokeOff,
 }
 
 /// Which pieces of agent speech a fault strikes.

@@ -246,7 +246,7 @@ fn can_answer(act: &Act) -> bool {
     match act {
         Act::Speech(speech) => !speech.echo,
         Act::Digit(_) | Act::Message(_) => true,
-        Act::Noise { .. } | Act::HangUp | Act::Hold(_) => false,
+        Act::Noise { .. } | Act::HangUp | Act::Hold(_) | Act::Rewind(_) | Act::Reopen => false,
     }
 }
 
@@ -255,7 +255,7 @@ fn said(act: &Act) -> String {
         Act::Speech(speech) => speech.text.clone(),
         Act::Digit(digit) => format!("key {digit}"),
         Act::Message(text) => text.clone(),
-        Act::Noise { .. } | Act::HangUp | Act::Hold(_) => String::new(),
+        Act::Noise { .. } | Act::HangUp | Act::Hold(_) | Act::Rewind(_) | Act::Reopen => String::new(),
     }
 }
 
@@ -406,9 +406,13 @@ impl Trial<'_> {
     fn sounds(&self, onset: Time) -> (Time, Time) {
         let length = match &self.scenario.callers[self.index].act {
             Act::Speech(speech) => speech.length,
-            Act::Digit(_) | Act::Message(_) | Act::Noise { .. } | Act::HangUp | Act::Hold(_) => {
-                Duration::ZERO
-            }
+            Act::Digit(_)
+            | Act::Message(_)
+            | Act::Noise { .. }
+            | Act::HangUp
+            | Act::Hold(_)
+            | Act::Rewind(_)
+            | Act::Reopen => Duration::ZERO,
         };
         match self.mode {
             SpeechMode::Text => (onset, onset + length),

@@ -31,7 +31,7 @@ pub enum CaseError {
         source: std::io::Error,
     },
     /// Some lines are no cases; each is one line and a hint.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    #[error("{}", .0.iter().map(|fault| format!("{fault:#}")).collect::<Vec<_>>().join("\n"))]
     Faults(Vec<Fault>),
 }
 
@@ -112,6 +112,6 @@ fn hint(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown").then(|| quoted.next()).flatten();
     unknown
-        .and_then(|unknown| crate::scenario::nearest(unknown, quoted))
+        .and_then(|unknown| sayback_runtime::fault::nearest(unknown, quoted))
         .map_or_else(|| "one case per line, as JSON".to_owned(), |name| format!("did you mean `{name}`?"))
 }

@@ -280,7 +280,34 @@ pub enum ConfirmError {
 #[async_trait]
 pub trait Handler: Send + Sync + std::fmt::Debug {
     /// Runs it.
-    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, String>;
+    ///
+    /// # Errors
+    /// Nothing came of it, or nobody knows what did: see [`RunError`].
+    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, RunError>;
+}
+
+/// Why a tool gave no answer. Whether anything may have happened is what matters to the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// It was not begun, or is known to have failed. The model is told this.
+    #[error("{0}")]
+    Failed(String),
+    /// It was begun and broke off before it answered, so it may or may not have happened (VC-62). The caller is told so,
+    /// and nothing runs it again by itself; the reason is for the log.
+    #[error("{0}; it is not known whether it happened")]
+    Unknown(String),
+}
+
+impl From<String> for RunError {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<&str> for RunError {
+    fn from(why: &str) -> Self {
+        Self::Failed(why.to_owned())
+    }
 }
 
 /// What a handler is told besides the input.
@@ -398,7 +425,7 @@ fn parse(input: &Frozen) -> Value {
     serde_json::from_str(&input.json).unwrap_or(Value::Null)
 }
 
-/// A handler that panics is a handler that failed.
+/// A handler that panics broke off in the middle: what it had done by then nobody knows.
 async fn guarded(run: &Arc<dyn Handler>, input: Value, context: RunContext) -> ToolOutcome {
     let asks = context.asks.clone();
     match AssertUnwindSafe(run.run(input, context)).catch_unwind().await {
@@ -408,13 +435,19 @@ async fn guarded(run: &Arc<dyn Handler>, input: Value, context: RunContext) -> T
             }
             (outcome, _) => outcome,
         },
-        Err(_) => ToolOutcome::Failed { message: "The tool broke down.".to_owned() },
+        Err(_) => finish(Err(RunError::Unknown("the tool broke down".to_owned()))),
     }
 }
 
-fn finish(result: Result<ToolOutput, String>) -> ToolOutcome {
+fn finish(result: Result<ToolOutput, RunError>) -> ToolOutcome {
     match result {
         Ok(ToolOutput { ok: true, message }) => ToolOutcome::Done { message },
-        Ok(ToolOutput { ok: false, message }) | Err(message) => ToolOutcome::Failed { message },
+        Ok(ToolOutput { ok: false, message }) | Err(RunError::Failed(message)) => {
+            ToolOutcome::Failed { message }
+        }
+        Err(error @ RunError::Unknown(_)) => {
+            tracing::warn!(%error, "a tool's outcome is unknown");
+            ToolOutcome::Unknown
+        }
     }
 }

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod driver;
 pub mod ears;
 pub mod events;
+pub mod fault;
 pub mod frozen;
 pub mod journal;
 pub mod ledger;

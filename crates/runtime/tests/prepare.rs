@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sayback_core::{AskTerms, CallId, Policy, Prepared, Refusal, ToolCall};
 use sayback_runtime::agent::{
-    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, Skill, Tool, ToolInfo,
-    ToolOutput, Validate,
+    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, RunError, Skill, Tool,
+    ToolInfo, ToolOutput, Validate,
 };
 use sayback_runtime::prepare::prepare;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl Confirm for Asks {
 
 #[async_trait]
 impl Handler for Booking {
-    async fn run(&self, _input: Value, _context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, _input: Value, _context: RunContext) -> Result<ToolOutput, RunError> {
         unreachable!("nothing here is confirmed")
     }
 }

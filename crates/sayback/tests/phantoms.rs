@@ -149,7 +149,10 @@ impl Outcome {
         let begins = named("question.started").next().and_then(|event| event["t_ms"].as_f64()).unwrap_or(0.0);
         let spoken = named("caller.words")
             .filter(|event| event["final"] == true && event["t_ms"].as_f64().is_some_and(|at| at > begins));
-        let words: Vec<String> = spoken.map(|event| text(&event["text"])).collect();
+        let percent =
+            |event: &Value| event["confidence"].as_f64().map_or_else(String::new, |sure| format!(" {sure}"));
+        let words: Vec<String> =
+            spoken.map(|event| format!("{}{}", text(&event["text"]), percent(event))).collect();
         let check = |event: &Value| {
             let veto = event["veto"].as_str().map(|veto| format!(" ({veto})")).unwrap_or_default();
             (text(&event["words"]), format!("{}{veto}", text(&event["verdict"])))
@@ -355,6 +358,7 @@ fn own_phantoms() -> Vec<Trial> {
 
 /// Short answers, as they are, faint, over the telephone, and both.
 fn own_answers() -> Vec<Trial> {
+    let wanted = std::env::var("SAYBACK_TRIAL_ONLY").unwrap_or_default();
     let mut trials = Vec::new();
     for (name, kind) in [
         ("yes", Kind::Yes),
@@ -380,6 +384,7 @@ fn own_answers() -> Vec<Trial> {
     ] {
         trials.push(Trial::new(name, kind, own(&format!("{name}.wav"))));
     }
+    trials.retain(|trial| trial.name.contains(&wanted));
     trials
 }
 
@@ -395,11 +400,7 @@ fn vc_39_sounds_of_nobody_never_answer() {
 fn vc_39_short_answers_at_a_low_level_and_over_the_telephone_still_do() {
     if has_models() {
         let faults = run(&own_answers());
-        // A yes that is asked again costs a question: "Yes, please." over the telephone is cut in two, and the recogniser
-        // is unsure of the second word alone. One of 17 may; a no that runs may not.
-        let asked_again = |fault: &&String| fault.contains(" Yes      -    ");
-        let (asked, wrong): (Vec<&String>, Vec<&String>) = faults.iter().partition(asked_again);
-        assert!(wrong.is_empty() && asked.len() <= 1, "{faults:#?}");
+        assert!(faults.is_empty(), "{faults:#?}");
     }
 }
 

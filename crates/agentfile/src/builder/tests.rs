@@ -104,9 +104,7 @@ async fn a_run_that_panics_does_not_take_the_call_with_it() {
     let Tool::Plain(tool) = tool else { panic!("not plain") };
     let frozen = crate::canonical(&json!({})).unwrap();
     let outcome = tool.run(&frozen, RunContext::default()).await;
-    assert!(
-        matches!(outcome, sayback_core::ToolOutcome::Failed { message } if message.contains("not known"))
-    );
+    assert_eq!(outcome, sayback_core::ToolOutcome::Unknown, "what it had done by then nobody knows (VC-62)");
 }
 
 #[test]

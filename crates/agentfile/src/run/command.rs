@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process_group};
-use sayback_runtime::agent::{Handler, RunContext, ToolOutput};
+use sayback_runtime::agent::{Handler, RunContext, RunError, ToolOutput};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin};
 
-use super::{BEYOND_LIMIT, MAX_ANSWER, answer, unknown_outcome};
+use super::{BEYOND_LIMIT, MAX_ANSWER, answer, tells_outcome, too_late};
 
 /// A program, its arguments and where it runs. No shell is involved.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Command {
 
 #[async_trait]
 impl Handler for Command {
-    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, RunError> {
         let mut child = self.spawn(&context.idempotency_key)?;
         let group = Group::of(&child);
         let outcome = tokio::time::timeout(self.limit + BEYOND_LIMIT, converse(&mut child, &input)).await;
@@ -36,7 +36,7 @@ impl Handler for Command {
                 }
                 result
             }
-            Err(_) => Err(unknown_outcome("The program", self.limit)),
+            Err(_) => Err(too_late("the program", self.limit)),
         }
     }
 }
@@ -59,10 +59,13 @@ impl Command {
     }
 }
 
-async fn converse(child: &mut Child, input: &Value) -> Result<ToolOutput, String> {
+async fn converse(child: &mut Child, input: &Value) -> Result<ToolOutput, RunError> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let ((), out, err) = tokio::try_join!(feed(stdin, input.to_string()), read(stdout), read(stderr))?;
-    let status = child.wait().await.map_err(|error| format!("The program was lost: {error}"))?;
+    let status = child.wait().await.map_err(|error| lost(&error))?;
+    if status.code().is_none() && !tells_outcome(&out) {
+        return Err(RunError::Unknown(format!("the program was ended from outside ({status})")));
+    }
     let mut output = answer(&out, status.success());
     if !status.success() && out.trim().is_empty() {
         let last = err.lines().rev().find(|line| !line.trim().is_empty());
@@ -72,23 +75,27 @@ async fn converse(child: &mut Child, input: &Value) -> Result<ToolOutput, String
 }
 
 /// A program that does not read its input is no fault.
-async fn feed(stdin: Option<ChildStdin>, input: String) -> Result<(), String> {
+async fn feed(stdin: Option<ChildStdin>, input: String) -> Result<(), RunError> {
     let Some(mut stdin) = stdin else { return Ok(()) };
     drop(stdin.write_all(input.as_bytes()).await);
     drop(stdin.shutdown().await);
     Ok(())
 }
 
-async fn read(stream: Option<impl AsyncRead + Unpin>) -> Result<String, String> {
+async fn read(stream: Option<impl AsyncRead + Unpin>) -> Result<String, RunError> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
         let mut limited = stream.take(MAX_ANSWER as u64 + 1);
-        limited.read_to_end(&mut bytes).await.map_err(|error| format!("The program was lost: {error}"))?;
+        limited.read_to_end(&mut bytes).await.map_err(|error| lost(&error))?;
     }
     if bytes.len() > MAX_ANSWER {
-        return Err("The program wrote more than 64 KiB.".to_owned());
+        return Err(RunError::Unknown("the program wrote more than 64 KiB and was ended".to_owned()));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn lost(error: &std::io::Error) -> RunError {
+    RunError::Unknown(format!("the program was lost: {error}"))
 }
 
 /// The program and whatever it started: killed together unless it came to its end. Also when the future is dropped.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::redirect;
-use reqwest::{Client, Url};
-use sayback_runtime::agent::{Handler, RunContext, ToolOutput};
+use reqwest::{Client, Response, StatusCode, Url};
+use sayback_runtime::agent::{Handler, RunContext, RunError, ToolOutput};
 use serde_json::Value;
 
-use super::{BEYOND_LIMIT, MAX_ANSWER, answer, unknown_outcome};
+use super::{BEYOND_LIMIT, MAX_ANSWER, answer, tells_outcome, too_late};
 
 /// How often a server may redirect, within its own host.
 const MAX_REDIRECTS: usize = 3;
@@ -44,17 +44,17 @@ pub(crate) enum Header {
 
 #[async_trait]
 impl Handler for Http {
-    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, RunError> {
         let exchange = self.exchange(&input, &context.idempotency_key);
         match tokio::time::timeout(self.limit + BEYOND_LIMIT, exchange).await {
             Ok(result) => result,
-            Err(_) => Err(unknown_outcome("The service", self.limit)),
+            Err(_) => Err(too_late("the service", self.limit)),
         }
     }
 }
 
 impl Http {
-    async fn exchange(&self, input: &Value, key: &str) -> Result<ToolOutput, String> {
+    async fn exchange(&self, input: &Value, key: &str) -> Result<ToolOutput, RunError> {
         let mut url = self.url.clone();
         if self.method == Method::Get {
             add_query(&mut url, input);
@@ -66,33 +66,73 @@ impl Http {
         if self.method != Method::Get {
             request = request.json(input);
         }
-        let mut response = request.send().await.map_err(|error| self.failure(&error))?;
+        let response = request.send().await.map_err(|error| self.failure(&error))?;
         let status = response.status();
         if status.is_redirection() {
-            return Err("The service redirects to another host, which is not followed.".to_owned());
+            return Err(self.redirected(status));
         }
-        let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| self.failure(&error))? {
-            body.extend_from_slice(&piece);
-            if body.len() > MAX_ANSWER {
-                return Err("The service answered with more than 64 KiB.".to_owned());
-            }
+        let body = self.body(response).await.or_else(|error| {
+            // That it failed was said before the answer broke off.
+            if refuses(status) { Ok(String::new()) } else { Err(error) }
+        })?;
+        if forwards(status) && !tells_outcome(&body) {
+            let what = format!("what is behind {} did not answer (status {})", self.host(), status.as_u16());
+            return Err(RunError::Unknown(what));
         }
-        let mut output = answer(&String::from_utf8_lossy(&body), status.is_success());
+        let mut output = answer(&body, status.is_success());
         if !status.is_success() && body.is_empty() {
             output.message = format!("The service answered with status {}.", status.as_u16());
         }
         Ok(output)
     }
 
-    /// Without the query, which may hold what the caller said.
-    fn failure(&self, error: &reqwest::Error) -> String {
-        let host = self.url.host_str().unwrap_or("the service");
-        if error.is_connect() {
-            return format!("{host} cannot be reached; nothing was done.");
+    async fn body(&self, mut response: Response) -> Result<String, RunError> {
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|error| self.failure(&error))? {
+            body.extend_from_slice(&piece);
+            if body.len() > MAX_ANSWER {
+                return Err(RunError::Unknown("the service answered with more than 64 KiB".to_owned()));
+            }
         }
-        format!("The exchange with {host} broke off; it is not known whether it happened.")
+        Ok(String::from_utf8_lossy(&body).into_owned())
     }
+
+    fn host(&self) -> &str {
+        self.url.host_str().unwrap_or("the service")
+    }
+
+    /// Without the query, which may hold what the caller said.
+    fn failure(&self, error: &reqwest::Error) -> RunError {
+        let host = self.host();
+        if error.is_connect() {
+            return RunError::Failed(format!("{host} cannot be reached; nothing was done."));
+        }
+        if error.is_builder() {
+            return RunError::Failed("The request cannot be put together; nothing was done.".to_owned());
+        }
+        RunError::Unknown(format!("the exchange with {host} broke off"))
+    }
+
+    /// A server that sends elsewhere for the answer may have done what was asked; one that sends the request itself
+    /// elsewhere has not.
+    fn redirected(&self, status: StatusCode) -> RunError {
+        let why = "redirects to another host, which is not followed";
+        let again = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&status);
+        if again || self.method == Method::Get {
+            RunError::Failed(format!("The service {why}."))
+        } else {
+            RunError::Unknown(format!("{} {why}", self.host()))
+        }
+    }
+}
+
+fn refuses(status: StatusCode) -> bool {
+    !status.is_success() && !forwards(status)
+}
+
+/// A gateway says this of a server behind it: what that one did it does not know either.
+fn forwards(status: StatusCode) -> bool {
+    [StatusCode::BAD_GATEWAY, StatusCode::GATEWAY_TIMEOUT].contains(&status)
 }
 
 impl Header {

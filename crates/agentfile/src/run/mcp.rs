@@ -16,13 +16,13 @@ use rmcp::model::{
 use rmcp::service::{RoleClient, RunningService, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
-use sayback_runtime::agent::{Handler, RunContext, ToolOutput};
+use sayback_runtime::agent::{Handler, RunContext, RunError, ToolOutput};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::ChildStderr;
 use tokio::sync::Mutex;
 
-use super::{BEYOND_LIMIT, Header, MAX_ANSWER, answer, unknown_outcome};
+use super::{BEYOND_LIMIT, Header, MAX_ANSWER, answer, too_late};
 
 /// Longest wait for a server to start and to greet.
 const GREETING: Duration = Duration::from_secs(15);
@@ -192,12 +192,12 @@ pub(crate) struct Mcp {
 
 #[async_trait]
 impl Handler for Mcp {
-    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, RunError> {
         let link = self.server.link().await.map_err(|why| format!("{why}; nothing was done."))?;
         let arguments = match input {
             Value::Object(fields) => fields,
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                return Err("The input is no object; nothing was done.".to_owned());
+                return Err("The input is no object; nothing was done.".into());
             }
         };
         let mut meta = JsonObject::new();
@@ -208,12 +208,12 @@ impl Handler for Mcp {
         match tokio::time::timeout(self.limit + BEYOND_LIMIT, link.peer().call_tool(params)).await {
             Ok(Ok(result)) => read(&result),
             Ok(Err(error)) => Err(failure(self.server.name(), &error)),
-            Err(_) => Err(unknown_outcome("The MCP server", self.limit)),
+            Err(_) => Err(too_late("the MCP server", self.limit)),
         }
     }
 }
 
-fn read(result: &CallToolResult) -> Result<ToolOutput, String> {
+fn read(result: &CallToolResult) -> Result<ToolOutput, RunError> {
     // Pictures and sound cannot be read to a caller.
     let texts = result.content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.as_str());
     let mut text = texts.collect::<Vec<_>>().join("\n");
@@ -222,17 +222,22 @@ fn read(result: &CallToolResult) -> Result<ToolOutput, String> {
     {
         text = structured.to_string();
     }
+    let failed = result.is_error.unwrap_or(false);
     if text.len() > MAX_ANSWER {
-        return Err("The MCP server answered with more than 64 KiB.".to_owned());
+        let why = "The MCP server answered with more than 64 KiB";
+        return Err(if failed {
+            RunError::Failed(format!("{why}."))
+        } else {
+            RunError::Unknown(why.to_owned())
+        });
     }
-    Ok(answer(&text, !result.is_error.unwrap_or(false)))
+    Ok(answer(&text, !failed))
 }
 
-fn failure(server: &str, error: &ServiceError) -> String {
+fn failure(server: &str, error: &ServiceError) -> RunError {
     // Of all errors only this one is an answer of the server's.
     if let ServiceError::McpError(refusal) = error {
-        return format!("{server} refused: {}", refusal.message);
+        return RunError::Failed(format!("{server} refused: {}", refusal.message));
     }
-    tracing::debug!(%error, server, "MCP call");
-    format!("The exchange with {server} broke off; it is not known whether it happened.")
+    RunError::Unknown(format!("the exchange with {server} broke off: {error}"))
 }

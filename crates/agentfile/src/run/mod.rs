@@ -8,7 +8,7 @@ mod reply;
 use std::time::Duration;
 
 use reqwest::Url;
-use sayback_runtime::agent::ToolOutput;
+use sayback_runtime::agent::{RunError, ToolOutput};
 use serde_json::Value;
 
 pub(crate) use command::Command;
@@ -19,8 +19,8 @@ pub(crate) use reply::Reply;
 
 /// Most bytes of an answer that are read.
 const MAX_ANSWER: usize = 64 * 1024;
-/// What a back end has beyond the tool's limit. The driver's own limit comes first, and it alone can say that the
-/// outcome is unknown; this one makes sure that nothing runs on.
+/// What a back end has beyond the tool's limit. The core's own limit comes first; this one makes sure that nothing runs
+/// on.
 const BEYOND_LIMIT: Duration = Duration::from_millis(250);
 
 /// An http or https address with a host.
@@ -43,6 +43,11 @@ fn answer(body: &str, worked: bool) -> ToolOutput {
     ToolOutput { ok, message }
 }
 
-fn unknown_outcome(what: &str, limit: Duration) -> String {
-    format!("{what} did not answer within {} s; it is not known whether it happened.", limit.as_secs_f32())
+/// Whether a body says by itself whether it worked, whatever else was said around it.
+fn tells_outcome(body: &str) -> bool {
+    serde_json::from_str::<Value>(body.trim()).is_ok_and(|value| value["ok"].is_boolean())
+}
+
+fn too_late(what: &str, limit: Duration) -> RunError {
+    RunError::Unknown(format!("{what} did not answer within {} s", limit.as_secs_f32()))
 }

@@ -1,7 +1,7 @@
 //! A tool that only answers: for demonstrations and tests.
 
 use async_trait::async_trait;
-use sayback_runtime::agent::{Handler, RunContext, ToolOutput};
+use sayback_runtime::agent::{Handler, RunContext, RunError, ToolOutput};
 use serde_json::Value;
 
 use crate::template::{Template, View};
@@ -16,7 +16,7 @@ pub(crate) struct Reply {
 
 #[async_trait]
 impl Handler for Reply {
-    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, input: Value, context: RunContext) -> Result<ToolOutput, RunError> {
         let view = View { input: &input, vars: &context.vars, language: &self.language };
         let message = self.message.render(view)?;
         Ok(ToolOutput { ok: self.ok, message })

@@ -78,6 +78,12 @@ pub fn is_affirmation(language: &str, words: &str) -> bool {
         && items.iter().all(|i| harmless(i.class()))
 }
 
+/// Whether the words are nothing but politeness: "please", "thank you".
+pub fn is_politeness(language: &str, words: &str) -> bool {
+    let Some(language) = Language::from_tag(language) else { return false };
+    is_made_of(lexicon::of(language).polite, words)
+}
+
 /// Whether the caller asks for time ("hold on"), so that the question waits and no round is lost.
 ///
 /// False if the words also ask, deny, correct or bring a value: then there is something to answer.
@@ -94,8 +100,12 @@ pub fn is_hold_word(language: &str, words: &str) -> bool {
 /// Whether the words are only a sound of listening ("mm-hm"); never "yes", "okay" or "right".
 pub fn is_continuer(language: &str, words: &str) -> bool {
     let Some(language) = Language::from_tag(language) else { return false };
+    is_made_of(lexicon::of(language).continuers, words)
+}
+
+/// Whether there are words, all of them of a list, and they ask nothing.
+fn is_made_of(list: &str, words: &str) -> bool {
     let tokens = text::tokens(bounded(words));
-    let list = lexicon::of(language).continuers;
     let mut at = 0;
     while at < tokens.len() {
         match text::longest(&tokens, at, list) {

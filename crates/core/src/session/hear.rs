@@ -134,10 +134,12 @@ impl Session {
             let named = |s: &&Segment| transcript.segments.contains(&s.id);
             return self.segments.iter().filter(named).filter(unresolved).map(|s| s.id).collect();
         }
+        // A sound without length lies where it began.
         let inside = |s: &&Segment| {
-            transcript
-                .span
-                .is_none_or(|(from, to)| s.onset.earliest < to && s.offset.is_none_or(|offset| offset > from))
+            transcript.span.is_none_or(|(from, to)| {
+                let onset = s.onset.earliest;
+                onset < to && s.offset.is_none_or(|offset| offset > from || onset >= from)
+            })
         };
         self.segments.iter().filter(unresolved).filter(inside).map(|s| s.id).collect()
     }

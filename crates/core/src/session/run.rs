@@ -127,9 +127,6 @@ impl Session {
             message: message.clone(),
             outcome: name.to_string(),
         });
-        if name == "outcome_unknown" {
-            self.tools.late.push(run.clone());
-        }
         let opening = match (committed, approved) {
             (true, _) => Some("The caller said yes"),
             (false, true) => Some("An operator answered"),
@@ -180,15 +177,19 @@ impl Session {
     }
 
     pub(crate) fn on_tool_limit(&mut self) {
-        if let Some((_, call)) = self.tools.limit_at() {
-            self.on_tool_finished(&call, ToolOutcome::Unknown);
-        }
+        let Some((_, call)) = self.tools.limit_at() else { return };
+        self.tools.late.extend(self.tools.running.iter().find(|run| run.call == call).cloned());
+        self.on_tool_finished(&call, ToolOutcome::Unknown);
     }
 
     /// A result after the limit: told if anybody is left, never run again (VC-62).
     fn on_late_result(&mut self, call: &CallId, outcome: &ToolOutcome) {
         let Some(at) = self.tools.late.iter().position(|run| run.call == *call) else { return };
         let Running { tool, confirmed_by, .. } = self.tools.late.remove(at);
+        if *outcome == ToolOutcome::Unknown {
+            // That it broke off in the end is what was said already.
+            return;
+        }
         let (_, message, _) = describe(outcome);
         if self.line.hung_up.is_none() {
             self.tell(alloc::format!("The late result of {}: {message}", tool.name));
@@ -204,7 +205,7 @@ pub(crate) fn describe(outcome: &ToolOutcome) -> (bool, String, &'static str) {
         ToolOutcome::NotRun { message } => (false, message.clone(), "not_run"),
         ToolOutcome::Asks { message, .. } => (true, message.clone(), "waits_for_approval"),
         ToolOutcome::Unknown => {
-            let text = "No answer in time: it is unknown whether this happened. Do not run it again; say so.";
+            let text = "No answer came: it is unknown whether this happened. Do not run it again; say so.";
             (false, text.to_string(), "outcome_unknown")
         }
     }

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::check;
 use crate::command::Sounded;
 use crate::ids::SegmentId;
 use crate::segment::Segment;
@@ -27,11 +28,23 @@ impl Session {
         let under = quietest.zip(self.median_level(hold)).map(|(level, median)| median.saturating_sub(level));
         let over = |s: &&Segment| self.mouth.spoke_during(s.onset.earliest, s.offset, None);
         Sounded {
-            confidence: answer.iter().filter_map(|s| s.confidence).min(),
+            confidence: self.confidence(&hold.language, &answer),
             under_median_db: under.map(|db| u16::try_from(db).unwrap_or(0)),
             speakers: answer.iter().filter_map(|s| s.speakers).max(),
             over_agent: answer.iter().any(over),
         }
+    }
+
+    /// How sure the recogniser is of the answer, in percent.
+    ///
+    /// One breath may be cut in two, "Yes." and "Please.", and a recogniser is unsure of half a breath. So a piece of
+    /// politeness is judged together with the words it belongs to, by length. A piece that says something stands by itself:
+    /// nothing beside it makes a doubtful yes a sure one.
+    fn confidence(&self, language: &str, answer: &[&Segment]) -> Option<u8> {
+        let pause = self.policy.turn.endpoint;
+        let one_breath =
+            |a: &&Segment, b: &&Segment| a.offset.is_some_and(|offset| b.onset.latest.since(offset) < pause);
+        answer.chunk_by(one_breath).filter_map(|breath| confidence_of_breath(language, breath)).min()
     }
 
     /// Why a yes to this hold does not count because of what else was heard around it, if it does not. Asked when the
@@ -57,4 +70,18 @@ impl Session {
         levels.sort_unstable();
         levels.get(levels.len().checked_sub(1)? / 2).copied()
     }
+}
+
+fn confidence_of_breath(language: &str, breath: &[&Segment]) -> Option<u8> {
+    let sure: Vec<(&Segment, u64)> =
+        breath.iter().filter_map(|s| Some((*s, u64::from(s.confidence?)))).collect();
+    let least = sure.iter().map(|(_, percent)| *percent).min()?;
+    let says = |s: &Segment| !s.text().is_some_and(|text| check::is_politeness(language, text));
+    let said = sure.iter().filter(|(s, _)| says(s)).map(|(_, percent)| *percent).min();
+    let length =
+        |s: &Segment| s.offset.map_or(1, |offset| offset.since(s.onset.latest).as_micros() as u64).max(1);
+    let whole: u64 = sure.iter().map(|(s, _)| length(s)).sum();
+    let mean = sure.iter().map(|(s, percent)| percent * length(s)).sum::<u64>() / whole;
+    let percent = said.map_or(least, |said| said.min(mean));
+    Some(u8::try_from(percent).unwrap_or(u8::MAX))
 }

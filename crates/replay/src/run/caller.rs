@@ -10,10 +10,12 @@ const FIRST_PARTIAL: Duration = Duration::from_millis(400);
 impl VirtualCall<'_> {
     pub(super) fn act(&mut self, index: usize) {
         let Some(CallerAct { act, .. }) = self.scenario.callers.get(index) else { return };
-        if self.waiting.hung_up {
+        if self.waiting.hung_up && *act != Act::Reopen {
             return;
         }
         match act {
+            Act::Rewind(to) => self.rewind(*to),
+            Act::Reopen => self.reopen(index),
             Act::Digit(digit) => self.hand(Event::Digit { digit: *digit, start: self.now }),
             Act::Message(text) => self.hand(Event::Message { text: text.clone(), received: self.now }),
             Act::HangUp => self.hand(Event::HungUp),

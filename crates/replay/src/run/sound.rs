@@ -38,6 +38,14 @@ pub enum SoundError {
         /// Its line.
         line: usize,
     },
+    /// Another process opens the conversation: only in text mode.
+    #[error("{}:{line}: `reopen` works in text mode; run with --speech text", path.display())]
+    Reopened {
+        /// The scenario.
+        path: PathBuf,
+        /// Its line.
+        line: usize,
+    },
     /// A clip cannot be read.
     #[error("{}: {source}", path.display())]
     Clip {
@@ -96,9 +104,13 @@ impl Ears {
             .iter()
             .map(|act| match &act.act {
                 Act::Speech(speech) => speech.transcript_delay,
-                Act::Noise { .. } | Act::Digit(_) | Act::Message(_) | Act::HangUp | Act::Hold(_) => {
-                    Duration::ZERO
-                }
+                Act::Noise { .. }
+                | Act::Digit(_)
+                | Act::Message(_)
+                | Act::HangUp
+                | Act::Hold(_)
+                | Act::Rewind(_)
+                | Act::Reopen => Duration::ZERO,
             })
             .collect();
         let detector = VoiceDetector::new((engines.vad)());
@@ -222,7 +234,9 @@ fn clip(scenario: &Scenario, act: &CallerAct) -> Result<Vec<f32>, SoundError> {
         },
         Act::Noise { audio: Some(path), .. } => path,
         Act::Noise { length, .. } => return Ok(speech_like_noise(*length)),
-        Act::Digit(_) | Act::Message(_) | Act::HangUp | Act::Hold(_) => return Ok(Vec::new()),
+        Act::Digit(_) | Act::Message(_) | Act::HangUp | Act::Hold(_) | Act::Rewind(_) | Act::Reopen => {
+            return Ok(Vec::new());
+        }
     };
     let clip = read_audio(path).map_err(|source| SoundError::Clip { path: path.clone(), source })?;
     clip.mono_at(RATE).map_err(|_| SoundError::Rate { path: path.clone() })

@@ -139,6 +139,7 @@ impl VirtualCall<'_> {
         let outcome = match &script.answer {
             ToolAnswer::Result(value) => outcome_of(value),
             ToolAnswer::Error(ScriptedError::Timeout) => return,
+            ToolAnswer::BrokeOff => ToolOutcome::Unknown,
             ToolAnswer::Error(ScriptedError::Message(message)) => {
                 ToolOutcome::Failed { message: message.clone() }
             }

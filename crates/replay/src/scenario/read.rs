@@ -12,7 +12,7 @@ use super::when::{NoPoint, When, anchor};
 use super::written::{Fields, Source, json};
 use super::{
     AckFault, Act, AfterClear, ApprovalStep, CallerAct, CheckStep, DEFAULT_LIMIT, LinePath, ModelStep, Point,
-    Scenario, ScriptedAnswer, ScriptedCall, ScriptedError, Speech, SpeechMode, Target, ToolAnswer,
+    RewindTo, Scenario, ScriptedAnswer, ScriptedCall, ScriptedError, Speech, SpeechMode, Target, ToolAnswer,
     ToolScript, Transport, TtsFault, expect, length_of_speech, numbers,
 };
 
@@ -148,15 +148,17 @@ fn caller(fields: &Fields<'_, '_>, folder: &Path) -> Vec<CallerAct> {
 }
 
 fn caller_acts(fields: &Fields<'_, '_>, folder: &Path) -> Vec<Act> {
-    const KINDS: [&str; 6] = ["text", "noise", "dtmf", "message", "hangup", "hold"];
+    const KINDS: [&str; 8] = ["text", "noise", "dtmf", "message", "hangup", "hold", "rewind", "reopen"];
     let speech = speech(fields, folder);
     let audio = fields.string("audio").map(|audio| folder.join(audio));
     let acts = [
         speech,
         fields.duration("noise").map(|length| Act::Noise { length, audio }),
         fields.string("message").map(|text| Act::Message(text.to_owned())),
-        hangup(fields),
+        only_true(fields, "hangup", Act::HangUp),
         fields.duration("hold").map(Act::Hold),
+        rewind(fields),
+        only_true(fields, "reopen", Act::Reopen),
     ];
     let acts: Vec<_> = acts.into_iter().flatten().chain(digits(fields)).collect();
     let given: Vec<_> = KINDS.into_iter().filter(|kind| fields.has(kind)).collect();
@@ -167,21 +169,33 @@ fn caller_acts(fields: &Fields<'_, '_>, folder: &Path) -> Vec<Act> {
         let hint = if fields.has("audio") {
             "add `text`: in text mode it stands for the transcript; for a clip without words use `noise`"
         } else {
-            "one of: text, noise, dtmf, message, hangup, hold"
+            "one of: text, noise, dtmf, message, hangup, hold, rewind, reopen"
         };
         fields.bad("audio", "the caller does nothing", hint);
     }
     acts
 }
 
-fn hangup(fields: &Fields<'_, '_>) -> Option<Act> {
-    if fields.flag("hangup") {
-        return Some(Act::HangUp);
+fn only_true(fields: &Fields<'_, '_>, key: &'static str, act: Act) -> Option<Act> {
+    if fields.flag(key) {
+        return Some(act);
     }
-    if fields.has("hangup") {
-        fields.bad("hangup", "`hangup` can only be true", "write `hangup = true`, or leave the entry out");
+    if fields.has(key) {
+        let hint = format!("write `{key} = true`, or leave the entry out");
+        fields.bad(key, format!("`{key}` can only be true"), hint);
     }
     None
+}
+
+fn rewind(fields: &Fields<'_, '_>) -> Option<Act> {
+    match fields.string("rewind")? {
+        "question" => Some(Act::Rewind(RewindTo::Question)),
+        "start" => Some(Act::Rewind(RewindTo::Start)),
+        other => {
+            fields.bad("rewind", format!("`{other}` is no place"), "`question` or `start`");
+            None
+        }
+    }
 }
 
 fn speech(fields: &Fields<'_, '_>, folder: &Path) -> Option<Act> {
@@ -316,7 +330,10 @@ fn approval_step(fields: &Fields<'_, '_>) -> Option<ApprovalStep> {
 fn tool_script(fields: &Fields<'_, '_>) -> Option<ToolScript> {
     let name = fields.required("name", "the tool's name").map(str::to_owned);
     let result = fields.value("result").map(|value| ToolAnswer::Result(json(fields.source, value)));
-    let error = error(fields).map(ToolAnswer::Error);
+    let error = error(fields).map(|error| match error {
+        ScriptedError::Message(text) if text == "broke off" => ToolAnswer::BrokeOff,
+        ScriptedError::Timeout | ScriptedError::Message(_) => ToolAnswer::Error(error),
+    });
     let delay = fields.duration("delay").unwrap_or_default();
     fields.finish();
     if fields.has("result") == fields.has("error") {

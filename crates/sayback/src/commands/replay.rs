@@ -331,14 +331,7 @@ fn agent_faults(shared: &Shared, agent: &Path) -> Option<Vec<Fault>> {
         return None;
     }
     let error = sayback_agentfile::load(agent).err()?;
-    let at = |f: &sayback_agentfile::Fault| Fault {
-        path: f.path.clone(),
-        line: f.line,
-        column: f.column,
-        message: f.message.clone(),
-        hint: f.hint.clone(),
-    };
-    Some(error.faults().iter().map(at).collect()).filter(|faults: &Vec<Fault>| !faults.is_empty())
+    Some(error.faults().to_vec()).filter(|faults| !faults.is_empty())
 }
 
 fn ms(span: Duration) -> f64 {

@@ -363,7 +363,7 @@ impl Observer for Log {
                     json!({ "error": message })
                 }
                 ToolOutcome::Unknown => {
-                    json!({ "error": "No answer in time: it is unknown whether this happened." })
+                    json!({ "error": "No answer came: it is unknown whether this happened." })
                 }
             };
             told.on_result(&call.0, result);

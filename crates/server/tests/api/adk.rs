@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use sayback_core::Policy;
 use sayback_runtime::agent::{
-    Agent, AlwaysApprove, Handler, PlainTool, RunContext, Skill, Tool, ToolInfo, ToolOutput, Validate,
+    Agent, AlwaysApprove, Handler, PlainTool, RunContext, RunError, Skill, Tool, ToolInfo, ToolOutput,
+    Validate,
 };
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::driver::Screen;
@@ -62,7 +63,7 @@ struct Pay(Mutex<Vec<String>>);
 
 #[async_trait::async_trait]
 impl Handler for Pay {
-    async fn run(&self, _input: Value, context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, _input: Value, context: RunContext) -> Result<ToolOutput, RunError> {
         self.0.lock().unwrap().push(context.idempotency_key);
         Ok(ToolOutput { ok: true, message: "{\"status\":\"paid\"}".to_owned() })
     }

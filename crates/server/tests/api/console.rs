@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use sayback_core::{AskTerms, Policy, Time};
 use sayback_runtime::agent::{
-    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, Skill, Tool, ToolInfo,
-    ToolOutput, Validate,
+    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, RunError, Skill, Tool,
+    ToolInfo, ToolOutput, Validate,
 };
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
@@ -125,7 +125,7 @@ impl Confirm for Book {
 
 #[async_trait::async_trait]
 impl Handler for Book {
-    async fn run(&self, _input: Value, _context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, _input: Value, _context: RunContext) -> Result<ToolOutput, RunError> {
         Ok(ToolOutput { ok: true, message: "Booked.".to_owned() })
     }
 }

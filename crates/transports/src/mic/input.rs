@@ -17,14 +17,12 @@ use super::echo::{Cursor, EchoMode, EchoPath};
 use super::error::MicError;
 use super::hush::Hush;
 use super::line::{Block, LineEvent, LineFact, Outbox, STEP, Watch};
+use super::reopening::Reopening;
 use super::stamp::{CallClock, Offset, SampleClock};
 use super::{BLOCK, INPUT_RATE};
 
 /// Buffers that the callback can leave before the listener has to take them.
 const REPORTS: usize = 512;
-
-/// How long a lost device is left alone before it is tried again.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// Added on either side of missing sound: how far the stamps around a gap may be off.
 const MARGIN: Duration = Duration::from_millis(40);
@@ -172,7 +170,7 @@ impl Blocks {
 
 /// The thread that listens to the microphone.
 pub(crate) struct Listener {
-    choice: DeviceChoice,
+    reopening: Reopening,
     clock: CallClock,
     echo: Arc<EchoPath>,
     mode: EchoMode,
@@ -182,7 +180,6 @@ pub(crate) struct Listener {
     stop: Arc<AtomicBool>,
     outbox: Outbox,
     open: Option<Open>,
-    retry_at: Time,
     /// Up to when sound has been handed out.
     until: Time,
     /// Since when it is missing, while it is.
@@ -199,7 +196,7 @@ impl Listener {
         outbox: Outbox,
     ) -> Self {
         Self {
-            choice,
+            reopening: Reopening::new(choice),
             clock,
             echo: echo.0,
             mode: echo.1,
@@ -209,7 +206,6 @@ impl Listener {
             stop,
             outbox,
             open: None,
-            retry_at: Time::ZERO,
             until: Time::ZERO,
             missing: None,
             scratch: Vec::new(),
@@ -218,7 +214,7 @@ impl Listener {
 
     /// Opens the chosen device for the first time. Called on the listener's own thread, which the callback wakes.
     pub(crate) fn start(&mut self) -> Result<String, MicError> {
-        let choice = self.choice.clone();
+        let choice = self.reopening.choice();
         self.open_device(&choice)
     }
 
@@ -239,7 +235,7 @@ impl Listener {
                 Some(reason) => self.lose(open, now, &reason),
             }
         }
-        if self.open.is_none() && now >= self.retry_at {
+        if self.open.is_none() {
             self.reopen(now);
         }
         self.outbox.flush();
@@ -328,17 +324,15 @@ impl Listener {
             "microphone \"{name}\" is gone ({reason}); nothing is heard until it is back, and it is tried again every second"
         );
         self.outbox.put(LineFact::Line(LineEvent::InputLost { message }));
-        self.retry_at = now + RETRY;
+        self.reopening.on_lost(now);
     }
 
-    /// The chosen device if it is there again, else the default one.
     fn reopen(&mut self, now: Time) {
-        let chosen = self.choice.clone();
-        let opened = self.open_device(&chosen).or_else(|_| self.open_device(&DeviceChoice::default()));
-        match opened {
-            Ok(device) => self.outbox.put(LineFact::Line(LineEvent::InputBack { device })),
-            Err(_) => self.retry_at = now + RETRY,
+        let mut reopening = self.reopening.clone();
+        if let Some(device) = reopening.attempt(now, |choice| self.open_device(choice)) {
+            self.outbox.put(LineFact::Line(LineEvent::InputBack { device }));
         }
+        self.reopening = reopening;
     }
 
     fn open_device(&mut self, choice: &DeviceChoice) -> Result<String, MicError> {

@@ -25,6 +25,7 @@ mod input;
 mod line;
 mod output;
 mod playout;
+mod reopening;
 mod stamp;
 mod utterance;
 

@@ -17,6 +17,7 @@ use super::error::MicError;
 use super::hush::Hush;
 use super::line::{LineEvent, LineFact, Outbox, STEP, Watch};
 use super::playout::{Handed, Playout};
+use super::reopening::Reopening;
 use super::stamp::{CallClock, Offset};
 
 /// How far the ring is filled ahead of the device. It costs nothing in promptness, because the callback itself skips
@@ -25,9 +26,6 @@ const LEAD: Duration = Duration::from_millis(200);
 
 /// Buffers of which the callback can tell before the feeder has to listen: five seconds of them.
 const REPORTS: usize = 512;
-
-/// How long a lost device is left alone before it is tried again.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// What the callback reads and writes besides its rings.
 #[derive(Debug, Default)]
@@ -186,13 +184,12 @@ struct Open {
 /// The thread that feeds the speaker.
 pub(crate) struct Feeder {
     shared: Arc<Output>,
-    choice: DeviceChoice,
+    reopening: Reopening,
     clock: CallClock,
     echo: Arc<EchoPath>,
     outbox: Outbox,
     delay: LoopDelay,
     open: Option<Open>,
-    retry_at: Time,
     scratch: Vec<f32>,
 }
 
@@ -207,20 +204,19 @@ impl Feeder {
         let delay = shared.playout().delay();
         Self {
             shared,
-            choice,
+            reopening: Reopening::new(choice),
             clock,
             echo,
             outbox,
             delay,
             open: None,
-            retry_at: Time::ZERO,
             scratch: Vec::new(),
         }
     }
 
     /// Opens the chosen device for the first time. Called on the feeder's own thread, which the callback wakes.
     pub(crate) fn start(&mut self) -> Result<String, MicError> {
-        let choice = self.choice.clone();
+        let choice = self.reopening.choice();
         self.open_device(&choice)
     }
 
@@ -238,7 +234,7 @@ impl Feeder {
         if let Some(reason) = lost {
             self.lose(now, &reason);
         }
-        if self.open.is_none() && now >= self.retry_at {
+        if self.open.is_none() {
             self.reopen(now);
         }
         self.feed();
@@ -284,17 +280,15 @@ impl Feeder {
             "speaker \"{name}\" is gone ({reason}); the call goes on, silent, and the speaker is tried again every second"
         );
         self.outbox.put(LineFact::Line(LineEvent::OutputLost { message }));
-        self.retry_at = now + RETRY;
+        self.reopening.on_lost(now);
     }
 
-    /// The chosen device if it is there again, else the default one.
     fn reopen(&mut self, now: Time) {
-        let chosen = self.choice.clone();
-        let opened = self.open_device(&chosen).or_else(|_| self.open_device(&DeviceChoice::default()));
-        match opened {
-            Ok(device) => self.outbox.put(LineFact::Line(LineEvent::OutputBack { device })),
-            Err(_) => self.retry_at = now + RETRY,
+        let mut reopening = self.reopening.clone();
+        if let Some(device) = reopening.attempt(now, |choice| self.open_device(choice)) {
+            self.outbox.put(LineFact::Line(LineEvent::OutputBack { device }));
         }
+        self.reopening = reopening;
     }
 
     fn open_device(&mut self, choice: &DeviceChoice) -> Result<String, MicError> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use sayback_core::{AskTerms, Policy};
 use sayback_runtime::agent::{
-    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, Skill, Tool, ToolInfo,
-    ToolOutput, Validate,
+    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, RunError, Skill, Tool,
+    ToolInfo, ToolOutput, Validate,
 };
 use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
 use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
@@ -44,7 +44,7 @@ struct Book(Booked);
 
 #[async_trait::async_trait]
 impl Handler for Book {
-    async fn run(&self, input: Value, _context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, input: Value, _context: RunContext) -> Result<ToolOutput, RunError> {
         self.0.lock().unwrap().push(input);
         Ok(ToolOutput { ok: true, message: "Booked.".to_owned() })
     }

@@ -11,8 +11,8 @@ use sayback_media::SpeechProbability;
 use sayback_media::pcm::level_dbfs;
 use sayback_media::vad::{FRAME, VadError};
 use sayback_runtime::agent::{
-    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, Skill, Tool, ToolInfo,
-    ToolOutput, Validate,
+    Agent, AskContext, Confirm, ConfirmError, ConfirmedTool, Handler, RunContext, RunError, Skill, Tool,
+    ToolInfo, ToolOutput, Validate,
 };
 use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
 use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
@@ -47,7 +47,7 @@ struct Book(Booked);
 
 #[async_trait::async_trait]
 impl Handler for Book {
-    async fn run(&self, input: Value, _context: RunContext) -> Result<ToolOutput, String> {
+    async fn run(&self, input: Value, _context: RunContext) -> Result<ToolOutput, RunError> {
         self.0.lock().unwrap().push(input);
         Ok(ToolOutput { ok: true, message: "Booked.".to_owned() })
     }

@@ -23,6 +23,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
     ],
     verbs: "",
     continuers: "mhm|hm|hmm|mm|mm hm|aha|ah ja|ähä|mmh|hmhm|hm hm|soso",
+    polite: "bitte|bitte schön|danke|danke schön|vielen dank",
     trailing: "\
     und|oder|aber|weil|dass|der|die|das|den|dem|ein|eine|einen|einem|zu|für|mit|von|vom|auf|an|am|\
     im|in|um|bei|nach|äh|ähm|also|mein|meine|ich|wenn|dann|zum|zur|wegen|ob|wie|ist|sind|noch|hm",

@@ -25,6 +25,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
     book|send|transfer|pay|order|charge|register|confirm|submit|schedule|place|proceed|reserve|\
     refund|buy|process|finalize|complete",
     continuers: "mm hm|mm hmm|mmhm|mmhmm|mhm|mmm|mm|hm|hmm|uh huh|uhhuh|uhuh|aha|ah huh",
+    polite: "please|thanks|thank you|thank you very much|thanks very much|many thanks",
     trailing: "\
     and|or|but|because|so|the|a|an|to|of|in|on|at|for|with|from|by|about|my|your|his|her|their|our|\
     um|uh|er|erm|hmm|like|if|when|that s|it s|i m|is|are|was|i|maybe|then|until|than|into|which",

@@ -23,6 +23,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
     ],
     verbs: "",
     continuers: "mm|mhm|ajá|aja|hm|hmm|mm hm|mmm|ah",
+    polite: "por favor|gracias|muchas gracias",
     trailing: "\
     y|o|pero|porque|que|el|la|los|las|un|una|de|del|a|al|en|con|por|para|mi|su|eh|este|em|si|cuando|\
     como|pues|es|son|entonces|sobre|hasta|desde|lo|e|sin",

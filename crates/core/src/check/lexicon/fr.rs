@@ -23,6 +23,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
     ],
     verbs: "",
     continuers: "mm|mhm|hum|hm|hmm|mm hm|hum hum|mmm|ah",
+    polite: "s il vous plaît|s il te plaît|merci|merci beaucoup|merci bien",
     trailing: "\
     et|ou|mais|parce que|parce|car|que|le|la|les|un|une|des|du|de|à|au|aux|en|dans|pour|avec|sur|\
     sans|mon|ma|mes|euh|heu|si|quand|donc|alors|c est|est|je|chez|par|qui|puis|l|d",

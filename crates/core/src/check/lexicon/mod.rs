@@ -55,6 +55,8 @@ pub(super) struct Lexicon {
     pub(super) verbs: &'static str,
     /// Sounds of listening.
     pub(super) continuers: &'static str,
+    /// Politeness that says nothing by itself.
+    pub(super) polite: &'static str,
     /// Words after which more must come.
     pub(super) trailing: &'static str,
     /// What makes a question ask for leave ("shall I") and not for the truth ("is that right").
@@ -118,7 +120,14 @@ mod tests {
     fn every_phrase_can_be_met_in_a_reply() {
         for tag in ["en", "de", "es", "fr", "pt", "ja", "hi"] {
             let lexicon = of(Language::from_tag(tag).unwrap());
-            let others = [lexicon.continuers, lexicon.trailing, lexicon.leave, lexicon.negators, lexicon.or];
+            let others = [
+                lexicon.continuers,
+                lexicon.polite,
+                lexicon.trailing,
+                lexicon.leave,
+                lexicon.negators,
+                lexicon.or,
+            ];
             let lists = lexicon.phrases.iter().map(|(_, phrases)| *phrases).chain(others);
             for phrase in lists.flat_map(|list| list.split('|')) {
                 let said = tokens(phrase);

@@ -23,6 +23,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
     ],
     verbs: "",
     continuers: "mm|mhm|aham|uhum|hum|hm|hmm|mm hm|ahã|ah",
+    polite: "por favor|faz favor|obrigado|obrigada|muito obrigado|muito obrigada",
     trailing: "\
     e|ou|mas|porque|que|o|a|os|as|um|uma|de|do|da|em|no|na|com|por|para|pra|meu|minha|é|hã|se|\
     quando|como|então|até|sobre|tipo|ao|eu|às|sem",
