@@ -130,6 +130,42 @@ fn vc_23_a_later_transfer_drops_the_question_and_names_it_in_the_handover() {
 }
 
 #[test]
+fn vc_23_nothing_is_asked_while_the_caller_is_handed_over_and_again_once_that_has_failed() {
+    let handed_over = "
+        0 start
+        500 speech 1 500
+        900 end 1 850
+        1000 words 1 the boss please
+        1300 call g1 c1 transfer_call {\"to\":\"boss\"}
+        1310 done g1
+    ";
+    let wants = "
+        3000 asked c2 book Shall I book Thursday at three?
+        3200 speech 2 3200
+        3500 end 2 3400
+        3600 words 2 and book thursday at three
+    ";
+    let failed = "
+        9000 failed c1 Nobody answered.
+        9300 call g2 c3 book {}
+        9310 done g2
+        9320 ask c3 book Shall I book Thursday at three?
+    ";
+    check(
+        &default(),
+        &script_of(&[handed_over, wants]),
+        "! transfer
+         model.told text=book was not asked about
+         - question.held",
+    );
+    check(
+        &default(),
+        &script_of(&[handed_over, wants, failed]),
+        "! transfer\ntool.finished call_id=c1\n! generate\nquestion.held",
+    );
+}
+
+#[test]
 fn vc_85_a_transfer_to_an_emergency_number_is_never_refused_or_held() {
     for to in ["{\"to\":\"112\"}", "{\"to\":\"desk\",\"caller_asked\":true}"] {
         let call = format!("1305 call g1 c2 transfer_call {to}\n1310 done g1");

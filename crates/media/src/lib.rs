@@ -22,6 +22,7 @@ pub mod resample;
 pub mod rtp;
 pub mod silero;
 pub mod telephone;
+pub mod tone;
 pub mod vad;
 pub mod wav;
 

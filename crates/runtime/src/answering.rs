@@ -1,17 +1,19 @@
 //! Who has answered a call that we made: a person, or a machine that plays its greeting.
 //!
 //! A person says "hello?" and waits. A machine talks on. Nothing else is measured, and both can be mistaken: until a
-//! person was heard no question is asked (VC-84), and what a machine says never reaches the recogniser's words.
+//! person was heard no question is asked (VC-84), and what a machine says never reaches the recogniser's words. A beep
+//! behind a greeting tells a machine even where its greeting was taken for a person's word.
 //!
 //! ```text
 //! Waiting ── a short word, then quiet ──▶ Person: Answered, and the notice if there is one
 //!    │   └── nobody says anything ──▶ the greeting is said; waits on
-//!    └────── talks on and on ──▶ Machine ── quiet, or it never ends ──▶ the message is left, the call ends
+//!    └────── talks on and on ──▶ Machine ── a beep, quiet, or it never ends ──▶ the message is left, the call ends
 //! ```
 
 use std::time::Duration;
 
 use sayback_core::{Event, Time, VoiceFrame};
+use sayback_media::tone::Tone;
 
 /// A frame of at least this percentage is a voice.
 const VOICE: u8 = 50;
@@ -25,8 +27,14 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_millis(700);
 /// Nobody has said anything for so long: we begin.
 const NOBODY: Duration = Duration::from_millis(2_500);
-/// Quiet after a greeting: the machine records. A tone is no voice, so its end need not be found.
+/// Quiet after a greeting: the machine records, with or without a beep.
 const RECORDS: Duration = Duration::from_millis(1_500);
+/// A tone of this length is a beep; a longer one is none that somebody records behind.
+const BEEP: std::ops::RangeInclusive<Duration> = Duration::from_millis(160)..=Duration::from_millis(2_000);
+/// So long behind the end of a greeting its beep comes at the latest.
+const BEHIND: Duration = Duration::from_secs(4);
+/// Later in a call a beep is something else.
+const BEEPS_UNTIL: Duration = Duration::from_secs(45);
 /// Nobody has said anything for so long, whatever we said: there is nobody.
 const GIVE_UP: Duration = Duration::from_secs(30);
 /// A machine that talks for longer is left.
@@ -65,12 +73,24 @@ pub struct Answering {
     stretch: Option<(Time, Time)>,
     /// We have begun to speak.
     greeted: bool,
+    /// The last stretch of voice, whoever it was.
+    talking: Option<(Time, Time)>,
+    /// The end of the last stretch of voice that was too long for a word of welcome.
+    talked: Option<Time>,
 }
 
 impl Answering {
     /// The call has been answered just now, by whomever.
     pub fn new(words: Words) -> Self {
-        Self { words, state: State::Waiting, began: None, stretch: None, greeted: false }
+        Self {
+            words,
+            state: State::Waiting,
+            began: None,
+            stretch: None,
+            greeted: false,
+            talking: None,
+            talked: None,
+        }
     }
 
     /// Whether what is heard are a machine's words, which are nobody's turn.
@@ -82,22 +102,62 @@ impl Answering {
     pub fn push(&mut self, frame: &VoiceFrame, on: &mut impl FnMut(Event)) {
         let began = *self.began.get_or_insert(frame.start);
         let voice = frame.speech >= VOICE;
+        if voice {
+            self.follow(frame);
+        }
         match self.state {
             State::Waiting => self.wait(frame, frame.end.since(began), on),
             State::Machine { since, heard } => {
                 let heard = if voice { frame.end } else { heard };
                 self.state = State::Machine { since, heard };
                 if frame.end.since(heard) >= RECORDS {
-                    if let Some(text) = self.words.voicemail.take() {
-                        on(Event::Say { text });
-                    }
-                    self.leave(on);
+                    self.leave_message(on);
                 } else if frame.end.since(since) >= LONGEST_GREETING {
                     self.leave(on);
                 }
             }
             State::Person | State::Left => {}
         }
+    }
+
+    /// Takes a tone. Behind a greeting it is the machine's beep, and what we say is recorded from now on.
+    pub fn on_tone(&mut self, tone: &Tone, on: &mut impl FnMut(Event)) {
+        if !BEEP.contains(&tone.length()) {
+            return;
+        }
+        match self.state {
+            State::Machine { since, .. } if since < tone.start => self.leave_message(on),
+            // A greeting with a pause was taken for a person (or has not been over for long): nobody beeps but machines.
+            State::Waiting | State::Person => {
+                let early = self.began.is_some_and(|began| tone.end.since(began) <= BEEPS_UNTIL);
+                let behind =
+                    self.talked.is_some_and(|end| end <= tone.start && tone.start.since(end) <= BEHIND);
+                if early && behind {
+                    tracing::info!("a machine has answered a call of ours: it beeps");
+                    // Whatever is asked from here on nobody would hear (VC-84).
+                    on(Event::Unanswered);
+                    self.leave_message(on);
+                }
+            }
+            State::Machine { .. } | State::Left => {}
+        }
+    }
+
+    /// How long somebody has been talking in one go; short gaps do not end it.
+    fn follow(&mut self, frame: &VoiceFrame) {
+        let going = self.talking.filter(|(_, to)| frame.start.since(*to) < PAUSE);
+        let (from, to) = (going.map_or(frame.start, |(from, _)| from), frame.end);
+        self.talking = Some((from, to));
+        if to.since(from) >= LONGEST_HELLO {
+            self.talked = Some(to);
+        }
+    }
+
+    fn leave_message(&mut self, on: &mut impl FnMut(Event)) {
+        if let Some(text) = self.words.voicemail.take() {
+            on(Event::Say { text });
+        }
+        self.leave(on);
     }
 
     fn leave(&mut self, on: &mut impl FnMut(Event)) {
@@ -197,6 +257,51 @@ mod tests {
         assert_eq!(said, ["Say { text: \"Please call us back.\" }", "EndRequested"]);
         assert!(told[0].0 >= 7_820 + 1_400, "{told:?}");
         assert!(answering.is_machine());
+    }
+
+    fn beep(answering: &mut Answering, start: u64, length: u64) -> Vec<String> {
+        let mut told = Vec::new();
+        let tone =
+            Tone { start: Time::from_millis(start), end: Time::from_millis(start + length), hertz: 1_000 };
+        answering.on_tone(&tone, &mut |event| told.push(format!("{event:?}")));
+        told
+    }
+
+    const LEFT: [&str; 2] = ["Say { text: \"Please call us back.\" }", "EndRequested"];
+
+    #[test]
+    fn vc_84_behind_its_beep_a_machine_gets_the_message_at_once() {
+        let mut answering = answering();
+        assert!(hear(&mut answering, &[(320, false), (4_000, true), (320, false)]).is_empty());
+        assert_eq!(beep(&mut answering, 4_400, 400), LEFT);
+        assert!(beep(&mut answering, 5_400, 400).is_empty(), "once");
+    }
+
+    #[test]
+    fn vc_84_a_greeting_that_was_taken_for_a_person_is_told_by_its_beep() {
+        let mut answering = answering();
+        let told =
+            hear(&mut answering, &[(320, false), (960, true), (960, false), (3_200, true), (640, false)]);
+        assert_eq!(told[0].1, "Answered");
+        let told = beep(&mut answering, 6_100, 300);
+        assert_eq!(told[0], "Unanswered", "nothing is asked from here on");
+        assert_eq!(told[1..], LEFT);
+        assert!(answering.is_machine());
+    }
+
+    #[test]
+    fn a_tone_that_stands_behind_no_greeting_tells_nothing() {
+        // A person, and something beeps.
+        let mut person = answering();
+        hear(&mut person, &[(320, false), (600, true), (2_000, false)]);
+        assert!(beep(&mut person, 2_900, 300).is_empty());
+        // Long after they have talked, and late in the call.
+        hear(&mut person, &[(9_000, true)]);
+        assert!(beep(&mut person, 15_000, 300).is_empty());
+        // A clicking, and a tone without an end, while a machine talks.
+        let mut machine = answering();
+        hear(&mut machine, &[(320, false), (4_000, true)]);
+        assert!(beep(&mut machine, 4_400, 100).is_empty() && beep(&mut machine, 4_400, 3_000).is_empty());
     }
 
     #[test]

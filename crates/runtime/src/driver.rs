@@ -247,8 +247,8 @@ impl Driver {
                 }
             }
             Command::EndCall { .. } => self.line.end(),
-            Command::Transfer { call, input, dropped: _ } => {
-                if !self.line.transfer(&call, &input) {
+            Command::Transfer { call, input, dropped } => {
+                if !self.line.transfer(&call, &input, dropped.as_deref()) {
                     let message = "This line cannot transfer calls.".to_owned();
                     let outcome = ToolOutcome::Failed { message };
                     self.later(async move { Event::ToolFinished { call, outcome } });

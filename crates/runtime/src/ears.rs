@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use sayback_core::{Event, Interval, SegmentId, Time, Transcript, VoiceFrame};
+use sayback_media::tone::ToneDetector;
 use sayback_media::{EchoDetector, EndOfTurn, SpeechProbability, VoiceDetector};
 use tokio::sync::mpsc::Sender;
 
@@ -74,6 +75,8 @@ pub struct Heard<'a> {
 pub struct Ears {
     recorder: Option<Recorder>,
     answering: Option<Answering>,
+    /// Tones, while it matters who has answered.
+    tones: ToneDetector,
     detector: VoiceDetector,
     shared: Arc<Shared>,
     pauses: u8,
@@ -173,6 +176,7 @@ pub fn ears(engines: EarEngines, events: Sender<Event>) -> (Ears, Listener) {
         Ears {
             recorder: None,
             answering: None,
+            tones: ToneDetector::default(),
             detector: VoiceDetector::new(engines.vad),
             shared,
             pauses: 0,
@@ -210,6 +214,7 @@ impl Ears {
         if let Err(error) = self.detector.push(block.samples, block.start, |frame| frames.push(frame)) {
             tracing::error!("voice activity detection failed: {error}");
         }
+        self.judge_tones(&block);
         for mut frame in frames {
             self.judge_answer(&mut frame);
             // A call that is over needs no more frames.
@@ -227,6 +232,17 @@ impl Ears {
     /// A stretch of sound that nothing is known of: onsets behind it may lie in it.
     pub fn lost(&mut self, from: Time, to: Time) {
         self.detector.censor().lost(from, to);
+    }
+
+    /// Whether a machine has beeped.
+    fn judge_tones(&mut self, block: &Heard<'_>) {
+        let Some(answering) = &mut self.answering else { return };
+        let events = &self.shared.events;
+        self.tones.push(block.samples, block.start, |tone| {
+            answering.on_tone(&tone, &mut |event| {
+                let _ = events.blocking_send(event);
+            });
+        });
     }
 
     /// Whether it is a person who has answered; a machine's voice counts as quiet.

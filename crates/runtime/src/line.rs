@@ -29,9 +29,10 @@ pub trait Line: Send {
     fn transfers(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Hands the caller to somebody else, by the arguments of the tool's call. False: this line cannot. Otherwise the
-    /// line says with `ToolFinished` what came of it.
-    fn transfer(&mut self, _call: &CallId, _input: &str) -> bool {
+    /// Hands the caller to somebody else, by the arguments of the tool's call; whoever takes over should know of the
+    /// question that was `dropped` for it. False: this line cannot. Otherwise the line says with `ToolFinished` what came
+    /// of it.
+    fn transfer(&mut self, _call: &CallId, _input: &str, _dropped: Option<&str>) -> bool {
         false
     }
     /// A line of the event log, for lines that show it.

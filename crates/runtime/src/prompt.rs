@@ -33,6 +33,7 @@ pub fn transfer_tool(destinations: &[String]) -> Option<ToolSpec> {
             "required": ["to"],
             "properties": {
                 "to": {"type": "string", "description": format!("One of: {}", destinations.join(", "))},
+                "about": {"type": "string", "description": "One sentence for whoever takes over: who it is and what they want."},
                 "caller_asked": {"type": "boolean"},
             },
         }),

@@ -203,7 +203,9 @@ impl Session {
 
     /// What was approved goes on: it runs, or the caller is asked as soon as nothing else is asked or being written.
     pub(crate) fn settle_approvals(&mut self) {
-        let slot = self.gate.hold.is_none() && self.step.is_none() && self.line.hung_up.is_none();
+        let leaves = self.line.transfer.is_some() || self.tools.handing_over();
+        let free = self.gate.hold.is_none() && self.step.is_none();
+        let slot = free && self.line.hung_up.is_none() && !leaves;
         let ready =
             |w: &Waiting| w.granted.is_some() && (matches!(w.wish.then, Prepared::Plain { .. }) || slot);
         let Some(at) = self.approvals.0.iter().position(ready) else { return };

@@ -11,7 +11,7 @@ use crate::event::{CheckAnswer, EvidenceClass, Prepared, Refusal, ToolRef};
 use crate::evidence::EvidenceRecord;
 use crate::ids::{CallId, GenerationId, HoldId, SegmentId};
 use crate::session::gate::{Answer, Asking, Hold, Misses, Rounds, Stage};
-use crate::session::leaving::nobody_answered;
+use crate::session::leaving::{being_handed_over, nobody_answered};
 use crate::session::{Owner, Session};
 use crate::time::{LoopDelay, Time};
 
@@ -62,6 +62,10 @@ impl Session {
         // Whoever takes their leave asks nothing more, or the call would end with a question open.
         let leaving = self.line.ending.is_some() || self.line.transfer.is_some();
         if let Prepared::Ask { tool, .. } = &outcome
+            && self.tools.handing_over()
+        {
+            self.tell(being_handed_over(&tool.name));
+        } else if let Prepared::Ask { tool, .. } = &outcome
             && self.line.unanswered
         {
             self.tell(nobody_answered(&tool.name));
@@ -104,6 +108,10 @@ impl Session {
     pub(crate) fn next_hold(&mut self) {
         if let Some(hold) = self.gate.next.take() {
             if self.line.hung_up.is_some() {
+                return;
+            }
+            if self.tools.handing_over() {
+                self.set_result(&hold.call, &being_handed_over(&hold.tool.name));
                 return;
             }
             self.put_hold(hold);

@@ -48,6 +48,14 @@ pub fn is_emergency(text: &str) -> bool {
     EMERGENCY.contains(&digits.as_str())
 }
 
+/// What the model is told if it asks while the caller is on their way to somebody else.
+pub(crate) fn being_handed_over(tool: &str) -> String {
+    format!(
+        "{tool} was not asked about and did not run: the caller is being handed over. Call it again if the transfer \
+         fails."
+    )
+}
+
 /// What the model is told if it asks on a call that nobody has answered yet (VC-84).
 pub(crate) fn nobody_answered(tool: &str) -> String {
     format!(

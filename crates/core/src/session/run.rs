@@ -64,6 +64,11 @@ impl Tools {
         }
     }
 
+    /// Whether the caller is on their way to somebody else.
+    pub(crate) fn handing_over(&self) -> bool {
+        self.running.iter().any(|run| run.tool.name == TRANSFER_CALL)
+    }
+
     pub(crate) fn running(&self) -> bool {
         !self.running.is_empty()
     }

@@ -11,7 +11,7 @@ use crate::event::{ModelEvent, Prepared, ToolCall};
 use crate::ids::{CallId, GenerationId};
 use crate::sentence::Sentences;
 use crate::session::gate::Stage;
-use crate::session::leaving::{is_never_refused, nobody_answered};
+use crate::session::leaving::{being_handed_over, is_never_refused, nobody_answered};
 use crate::session::{MAX_STEPS, Session};
 use crate::time::Time;
 
@@ -198,10 +198,11 @@ impl Session {
         let generation = step.generation;
         let Some(call) = step.calls.iter_mut().find(|c| c.id == id && !c.prepared) else { return };
         call.prepared = true;
+        let leaving = self.line.transfer.is_some() || self.tools.handing_over();
         if let Prepared::Ask { tool, .. } = outcome.behind_approval()
-            && self.line.unanswered
+            && (self.line.unanswered || leaving)
         {
-            let refusal = nobody_answered(&tool.name);
+            let refusal = if leaving { being_handed_over(&tool.name) } else { nobody_answered(&tool.name) };
             step.refused = true;
             self.set_result(&id, &refusal);
             self.report(Report::ModelTold { text: refusal });

@@ -5,35 +5,35 @@ use std::time::Duration;
 
 use rsipstack::dialog::dialog::{DialogState, DialogStateReceiver, TerminatedReason, TransactionHandle};
 use rsipstack::dialog::invite_dialog::InviteDialog;
-use rsipstack::sip::prelude::HeadersExt;
-use rsipstack::sip::{Header, Method, Request, StatusCode, StatusCodeKind, Uri};
-use sayback_core::{CallId, Event, Time, ToolOutcome};
+use rsipstack::sip::{Header, Method, Request, StatusCode};
+use sayback_core::{Event, Time, ToolOutcome};
 use sayback_media::rtp::digits::digit_of_info;
 use sayback_runtime::clock::Clock;
 use sayback_runtime::switchboard::Admitted;
+use sayback_runtime::tts::Synthesize;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
 use super::line::{Control, SipLine, WISHES, Wish};
 use super::media::{Media, MediaEnd, MediaTerms, Order, Sockets, frame_of};
 use super::messages::{
-    abilities, asked_timer, content_is_sdp, header, least_is, other, refer_status, request_description,
-    sequence, timer_headers,
+    abilities, asked_timer, content_is_sdp, header, least_is, request_description, sequence, timer_headers,
 };
 use super::offer::{Agreed, Ours, answer, offer, take_answer};
 use super::refresh::{Answer, Refresh, Refreshed};
 use super::sdp::{Description, Direction};
 use super::server::House;
 use super::timer::{Due, SessionTimer, TooShort};
+use super::transfer::{Came, Guest, Transfer};
 use crate::wire::{self, Proof, WireOptions};
 use crate::wire::{Far, LoopEvidence};
 
+/// What may wait to be heard by whoever takes over a caller.
+const NEWS: usize = 64;
 /// Orders that may wait for the sound.
 const ORDERS: usize = 8;
 /// An answer that the stack has acknowledged is here within this.
 const JUST_COME: Duration = Duration::from_millis(50);
-/// How long the far end may take to reach whom a caller is transferred to.
-const TRANSFER: Duration = Duration::from_secs(40);
 
 /// What a call needs that both sides have agreed on.
 pub(super) struct Agreement {
@@ -49,21 +49,25 @@ pub(super) struct Agreement {
 
 /// A call that is up.
 pub(super) struct Live {
-    house: Arc<House>,
-    dialog: InviteDialog,
+    pub(super) house: Arc<House>,
+    pub(super) dialog: InviteDialog,
     states: DialogStateReceiver,
     ours: Ours,
     refresh: Option<Refresh>,
-    clock: Clock,
-    call: Sender<Event>,
-    orders: Sender<Order>,
+    pub(super) clock: Clock,
+    pub(super) call: Sender<Event>,
+    pub(super) orders: Sender<Order>,
     wishes: Receiver<Wish>,
     media: JoinHandle<MediaEnd>,
     /// A re-INVITE of theirs that we have answered and whose ACK has not come.
     theirs: Option<Theirs>,
-    transfer: Option<(Option<CallId>, Time)>,
+    pub(super) transfer: Option<Transfer>,
     /// The caller is with somebody else.
-    transferred: bool,
+    pub(super) transferred: bool,
+    /// It was joined with another call, and the agent has left.
+    pub(super) joined: bool,
+    /// What whoever takes over a caller is told with.
+    pub(super) speaks: Option<Speaks>,
     /// Somebody has said that the call is over.
     over: bool,
 }
@@ -81,6 +85,27 @@ struct Theirs {
 #[error("{0}")]
 pub(super) struct NotBegun(String);
 
+/// A voice, and the language of whoever has it.
+#[derive(Clone, Debug)]
+pub(super) struct Speaks {
+    pub(super) tts: Arc<dyn Synthesize>,
+    pub(super) language: String,
+}
+
+/// What a call's sound and its line are begun with.
+struct Terms {
+    wire: WireOptions,
+    media: MediaTerms,
+}
+
+/// What a call is joined to: its line, its session, and what is wished of it.
+struct Ends {
+    wire: wire::Wire,
+    call: Sender<Event>,
+    wishes: Receiver<Wish>,
+    speaks: Option<Speaks>,
+}
+
 impl Live {
     /// Begins the call on its line.
     pub(super) fn begin(
@@ -88,35 +113,46 @@ impl Live {
         admitted: Admitted,
         agreement: Agreement,
     ) -> Result<Self, NotBegun> {
-        let Agreement { dialog, states, sockets, ours, agreed, refresh, far, clock } = agreement;
-        let format = agreed.format;
-        let evidence = LoopEvidence {
-            far,
-            assumed: admitted.desk().assumed_loop,
-            own: Duration::ZERO,
-            // The far end has acknowledged our answer, or answered us.
-            proven: true,
-        };
-        let (delay, class) = evidence.judge(None, None);
-        let options = WireOptions {
-            rate: format.codec.sample_rate(),
-            frame: frame_of(format.ptime_ms),
-            lead: Duration::ZERO,
-            proof: Proof::Sent,
-            delay,
-            evidence: class,
-            telephone: format.codec.sample_rate() == 8_000,
-            continuous: true,
-        };
-        let (wire, end) = wire::open(options, clock, Arc::clone(&admitted.desk().tts));
+        let desk = admitted.desk();
+        let speaks = Speaks { tts: Arc::clone(&desk.tts), language: desk.agent.language.clone() };
+        let terms = terms(&house, &agreement, desk.assumed_loop)?;
+        let clock = agreement.clock;
+        let (wire, end) = wire::open(terms.wire, clock, Arc::clone(&speaks.tts));
         let (wisher, wishes) = channel(WISHES);
         let transfers = house.options.transfers.clone();
-        let line = SipLine { wire, wishes: wisher.clone(), transfers };
-        let start = house.stream_start().ok_or_else(|| NotBegun("no random numbers".to_owned()))?;
-        let terms = MediaTerms { evidence, patience: house.options.media_timeout, start, rate: options.rate };
-        let started = admitted.start(Box::new(line), Some(Arc::new(Control { wishes: wisher })), clock);
+        let control = Control { wishes: wisher.clone(), transfers: transfers.clone() };
+        let line = SipLine { wire, wishes: wisher, transfers };
+        let started = admitted.start(Box::new(line), Some(Arc::new(control)), clock);
         let call = started.call.clone();
         let wire = end.join(started.call, started.ears);
+        let ends = Ends { wire, call, wishes, speaks: Some(speaks) };
+        Self::assemble(house, agreement, terms.media, ends)
+    }
+
+    /// Begins a call with somebody who is to take over a caller: nobody listens to it, and it only hears keys.
+    pub(super) fn begin_guest(
+        house: &Arc<House>,
+        agreement: Agreement,
+        tts: Arc<dyn Synthesize>,
+    ) -> Result<(Self, Guest), NotBegun> {
+        let terms = terms(house, &agreement, Duration::ZERO)?;
+        let (line, end) = wire::open(terms.wire, agreement.clock, tts);
+        let (call, news) = channel(NEWS);
+        let (_, wishes) = channel(1);
+        let ends = Ends { wire: end.join_deaf(call.clone()), call, wishes, speaks: None };
+        let live = Self::assemble(Arc::clone(house), agreement, terms.media, ends)?;
+        let guest = Guest::new(line, &live, news);
+        Ok((live, guest))
+    }
+
+    fn assemble(
+        house: Arc<House>,
+        agreement: Agreement,
+        terms: MediaTerms,
+        ends: Ends,
+    ) -> Result<Self, NotBegun> {
+        let Agreement { dialog, states, sockets, ours, agreed, refresh, far: _, clock } = agreement;
+        let Ends { wire, call, wishes, speaks } = ends;
         let media = Media::new(sockets, wire, agreed, terms).map_err(|error| {
             // The session has begun: it must not wait for a line that never was. Its queue is empty yet.
             let _ = call.try_send(Event::HungUp);
@@ -124,7 +160,8 @@ impl Live {
         })?;
         let (orders, taken) = channel(ORDERS);
         let media = tokio::spawn(media.run(taken));
-        let (theirs, transfer, over) = (None, None, false);
+        let (theirs, transfer) = (None, None);
+        let (transferred, joined, over) = (false, false, false);
         Ok(Self {
             house,
             dialog,
@@ -138,7 +175,9 @@ impl Live {
             media,
             theirs,
             transfer,
-            transferred: false,
+            transferred,
+            joined,
+            speaks,
             over,
         })
     }
@@ -158,6 +197,7 @@ impl Live {
                 }
                 Some(wish) = self.wishes.recv() => self.on_wish(wish).await,
                 answer = answered(&mut self.refresh) => self.on_refreshed(answer).await,
+                came = came(&mut self.transfer) => self.on_came(came).await,
                 () = until(due) => self.on_time().await,
             }
         }
@@ -174,13 +214,13 @@ impl Live {
 
     fn due(&self) -> Option<Time> {
         let timer = self.refresh.as_ref().map(|refresh| refresh.due().0);
-        let transfer = self.transfer.as_ref().map(|(_, until)| *until);
+        let transfer = self.transfer.as_ref().map(|transfer| transfer.until);
         timer.into_iter().chain(transfer).min()
     }
 
     async fn on_time(&mut self) {
         let now = self.clock.now();
-        if self.transfer.as_ref().is_some_and(|(_, until)| now >= *until) {
+        if self.transfer.as_ref().is_some_and(|transfer| now >= transfer.until) {
             self.conclude_transfer(Err("nobody answered".to_owned())).await;
         }
         let Some(refresh) = &mut self.refresh else { return };
@@ -396,65 +436,40 @@ impl Live {
             Wish::Mute(muted) => {
                 let _ = self.orders.send(Order::Mute(muted)).await;
             }
-            Wish::Transfer(to, call) => self.refer(&to, call).await,
+            Wish::Transfer(sending) => self.transfer(*sending).await,
             Wish::Stay(call, why) => {
                 let outcome = ToolOutcome::Failed { message: format!("The transfer failed: {why}.") };
                 let _ = self.call.send(Event::ToolFinished { call, outcome }).await;
             }
         }
     }
+}
 
-    /// Asks the far end to call somebody else (RFC 3515).
-    async fn refer(&mut self, to: &str, call: Option<CallId>) {
-        let Some(target) = self.target(to) else {
-            self.transfer = Some((call, self.clock.now()));
-            self.conclude_transfer(Err(format!("{to:?} is no number and no SIP address"))).await;
-            return;
-        };
-        self.transfer = Some((call, self.clock.now() + TRANSFER));
-        let by = other("Referred-By", format!("<{}>", self.dialog.initial_request().uri));
-        match self.dialog.refer(format!("<{target}>"), Some(vec![by]), None).await {
-            Ok(Some(response)) if response.status_code.kind() == StatusCodeKind::Successful => {}
-            Ok(Some(response)) => {
-                let why = format!("the telephone system refused it ({})", response.status_code);
-                self.conclude_transfer(Err(why)).await;
-            }
-            Ok(None) | Err(_) => self.conclude_transfer(Err("it could not be asked for".to_owned())).await,
-        }
-    }
+fn terms(house: &House, agreement: &Agreement, assumed: Duration) -> Result<Terms, NotBegun> {
+    let format = agreement.agreed.format;
+    // The far end has acknowledged our answer, or answered us.
+    let evidence = LoopEvidence { far: agreement.far, assumed, own: Duration::ZERO, proven: true };
+    let (delay, class) = evidence.judge(None, None);
+    let wire = WireOptions {
+        rate: format.codec.sample_rate(),
+        frame: frame_of(format.ptime_ms),
+        lead: Duration::ZERO,
+        proof: Proof::Sent,
+        delay,
+        evidence: class,
+        telephone: format.codec.sample_rate() == 8_000,
+        continuous: true,
+    };
+    let start = house.stream_start().ok_or_else(|| NotBegun("no random numbers".to_owned()))?;
+    let media = MediaTerms { evidence, patience: house.options.media_timeout, start, rate: wire.rate };
+    Ok(Terms { wire, media })
+}
 
-    /// A number becomes an address at the host that the call came from.
-    fn target(&self, to: &str) -> Option<String> {
-        if to.starts_with("sip:") || to.starts_with("sips:") || to.starts_with("tel:") {
-            return Uri::try_from(to).ok().map(|uri| uri.to_string());
-        }
-        let number = to.chars().all(|c| c.is_ascii_alphanumeric() || "+*#-._".contains(c)) && !to.is_empty();
-        let request = self.dialog.initial_request();
-        let host = request.from_header().ok()?.uri().ok()?.host_with_port.to_string();
-        number.then(|| format!("sip:{to}@{host}"))
-    }
-
-    async fn on_notify(&mut self, request: &Request) {
-        match refer_status(request) {
-            Some(200..=299) => self.conclude_transfer(Ok(())).await,
-            Some(status @ 300..) => self.conclude_transfer(Err(format!("the other end said {status}"))).await,
-            Some(_) | None => {}
-        }
-    }
-
-    async fn conclude_transfer(&mut self, outcome: Result<(), String>) {
-        let Some((call, _)) = self.transfer.take() else { return };
-        let done = outcome.is_ok();
-        if let Some(call) = call {
-            let outcome = match outcome {
-                Ok(()) => ToolOutcome::Done { message: "The caller has been transferred.".to_owned() },
-                Err(why) => ToolOutcome::Failed { message: format!("The transfer failed: {why}.") },
-            };
-            let _ = self.call.send(Event::ToolFinished { call, outcome }).await;
-        } else if let Err(why) = outcome {
-            tracing::warn!("a transfer failed: {why}");
-        }
-        self.transferred = done;
+/// What a transfer waits for.
+async fn came(transfer: &mut Option<Transfer>) -> Came {
+    match transfer {
+        Some(transfer) => transfer.came().await,
+        None => std::future::pending().await,
     }
 }
 

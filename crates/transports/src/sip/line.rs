@@ -9,10 +9,14 @@ use sayback_runtime::line::Line;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
+use super::transfer::{Destination, Sending};
 use crate::wire::WireLine;
 
 /// Wishes that may wait; more are refused.
 pub(super) const WISHES: usize = 16;
+
+/// More than this is not said of a caller who is handed over.
+const LONGEST_ABOUT: usize = 400;
 
 /// Something asked of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +25,8 @@ pub(super) enum Wish {
     Press(String),
     /// The far end hears nothing, or hears again.
     Mute(bool),
-    /// The caller goes to somebody else; the tool's call that asked for it, if one did.
-    Transfer(String, Option<CallId>),
+    /// The caller goes to somebody else.
+    Transfer(Box<Sending>),
     /// The model wants the caller somewhere where nobody may be sent; why not.
     Stay(CallId, String),
 }
@@ -31,6 +35,8 @@ pub(super) enum Wish {
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     pub(super) wishes: Sender<Wish>,
+    /// Destinations that are known by name.
+    pub(super) transfers: BTreeMap<String, Destination>,
 }
 
 impl Control {
@@ -49,7 +55,9 @@ impl LineControl for Control {
     }
 
     fn transfer(&self, to: &str) -> Result<(), NotOnThisLine> {
-        self.wish(Wish::Transfer(to.to_owned(), None), "be transferred just now")
+        let destination = self.transfers.get(to).cloned().unwrap_or_else(|| Destination::plain(to));
+        let sending = Sending { destination, call: None, about: None, dropped: None };
+        self.wish(Wish::Transfer(Box::new(sending)), "be transferred just now")
     }
 }
 
@@ -59,7 +67,7 @@ pub(super) struct SipLine {
     pub(super) wire: WireLine,
     pub(super) wishes: Sender<Wish>,
     /// Where the model may send the caller, by name.
-    pub(super) transfers: BTreeMap<String, String>,
+    pub(super) transfers: BTreeMap<String, Destination>,
 }
 
 impl Line for SipLine {
@@ -99,11 +107,15 @@ impl Line for SipLine {
         self.wire.end();
     }
 
-    fn transfer(&mut self, call: &CallId, input: &str) -> bool {
-        let Some(to) = destination(input) else { return false };
+    fn transfer(&mut self, call: &CallId, input: &str, dropped: Option<&str>) -> bool {
+        let Some((to, about)) = destination(input) else { return false };
+        let sending = |destination: Destination| {
+            let (call, dropped) = (Some(call.clone()), dropped.map(str::to_owned));
+            Wish::Transfer(Box::new(Sending { destination, call, about, dropped }))
+        };
         let wish = match self.transfers.get(&to) {
-            Some(target) => Wish::Transfer(target.clone(), Some(call.clone())),
-            None if is_emergency(&to) => Wish::Transfer(to, Some(call.clone())),
+            Some(target) => sending(target.clone()),
+            None if is_emergency(&to) => sending(Destination::plain(to)),
             None => {
                 let names: Vec<&str> = self.transfers.keys().map(String::as_str).collect();
                 let why = format!("nobody may be sent to {to:?}; say one of: {}", names.join(", "));
@@ -130,11 +142,14 @@ impl Line for SipLine {
     }
 }
 
-/// Where a transfer is to go, by the arguments of its tool: `{"to": "…"}`.
-fn destination(input: &str) -> Option<String> {
+/// Where a transfer is to go and what about, by the arguments of its tool: `{"to": "…", "about": "…"}`.
+fn destination(input: &str) -> Option<(String, Option<String>)> {
     let input: Value = serde_json::from_str(input).ok()?;
-    let to = input.get("to")?.as_str()?.trim();
-    (!to.is_empty()).then(|| to.to_owned())
+    let text =
+        |key: &str| input.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
+    // It is read to somebody: a sentence or two.
+    let about = text("about").map(|about| about.chars().take(LONGEST_ABOUT).collect());
+    Some((text("to")?.to_owned(), about))
 }
 
 #[cfg(test)]
@@ -143,7 +158,9 @@ mod tests {
 
     #[test]
     fn a_transfer_names_where_to() {
-        assert_eq!(destination(r#"{"to": " +4930123 "}"#).as_deref(), Some("+4930123"));
+        assert_eq!(destination(r#"{"to": " +4930123 "}"#), Some(("+4930123".to_owned(), None)));
+        let told = destination(r#"{"to": "boss", "about": "Anna, about her bill."}"#);
+        assert_eq!(told, Some(("boss".to_owned(), Some("Anna, about her bill.".to_owned()))));
         for bad in ["", "{}", r#"{"to": ""}"#, r#"{"to": 5}"#, "[1"] {
             assert_eq!(destination(bad), None);
         }

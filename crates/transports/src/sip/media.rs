@@ -15,8 +15,10 @@ use sayback_media::rtp::send::{Outbound, StreamStart};
 use sayback_media::rtp::{Inbound, InboundFact, RtpPacket};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::Receiver;
+use tokio::sync::oneshot;
 
 use super::crypto::Protection;
+use super::join::{Joint, Passed};
 use super::offer::Agreed;
 use crate::wire::LoopEvidence;
 use crate::wire::{self, Out, Wire};
@@ -49,6 +51,8 @@ pub(super) enum Order {
     Press(String),
     /// The far end is to hear nothing of us, or to hear us again.
     Mute(bool),
+    /// From now on it belongs to another call's; who is told once it does.
+    Join(Box<Joint>, oneshot::Sender<()>),
     /// No more sound is wanted.
     Stop,
 }
@@ -100,6 +104,8 @@ pub(super) struct Media {
     errors: u32,
     /// An operator wants it silent.
     muted: bool,
+    /// The other call, if the two were joined.
+    joint: Option<Joint>,
 }
 
 /// The session could not be set up.
@@ -131,6 +137,7 @@ impl Media {
             news: VecDeque::new(),
             errors: 0,
             muted: false,
+            joint: None,
             sockets,
             wire,
             agreed,
@@ -157,7 +164,12 @@ impl Media {
             let clock = self.wire.clock();
             let due = clock.instant(self.due());
             tokio::select! {
-                out = self.wire.next(&mut frame) => match out {
+                passed = passed(&mut self.joint) => match passed {
+                    Some(Passed::Sound(samples)) => self.pass(&samples).await,
+                    Some(Passed::Digit(digit)) => self.press(&digit.to_string()),
+                    None => break MediaEnd::Ours,
+                },
+                out = self.wire.next(&mut frame), if self.joint.is_none() => match out {
                     Some(Out::Frame { .. }) => self.send(&mut frame).await,
                     Some(Out::Digits { digits }) => self.press(&digits),
                     Some(Out::Mark { .. } | Out::Clear) => {}
@@ -175,6 +187,11 @@ impl Media {
                     Some(Order::Change(agreed)) => self.change(*agreed, clock.now()),
                     Some(Order::Press(digits)) => self.press(&digits),
                     Some(Order::Mute(muted)) => self.mute(muted),
+                    Some(Order::Join(joint, told)) => {
+                        self.joint = Some(*joint);
+                        // Whoever asked waits for it, unless its call is over.
+                        let _ = told.send(());
+                    }
                     Some(Order::Stop) | None => break MediaEnd::Stopped,
                 },
                 () = tokio::time::sleep_until(due.into()) => self.on_time(clock.now()).await,
@@ -272,6 +289,18 @@ impl Media {
 
     fn take_facts(&mut self, facts: Vec<Fact>) {
         for fact in facts {
+            let fact = match (&self.joint, fact) {
+                (None, fact) => fact,
+                (Some(joint), Fact::Wire(wire::InboundFact::Heard { samples, .. })) => {
+                    joint.give(Passed::Sound(samples));
+                    continue;
+                }
+                (Some(joint), Fact::Digit(digit, _)) => {
+                    joint.give(Passed::Digit(digit));
+                    continue;
+                }
+                (Some(_), Fact::Wire(wire::InboundFact::Lost { .. }) | Fact::Path) => continue,
+            };
             match fact {
                 Fact::Wire(fact) => self.wire.hear(fact),
                 Fact::Digit(digit, start) => self.news.push_back(Event::Digit { digit, start }),
@@ -322,31 +351,42 @@ impl Media {
     }
 
     async fn send(&mut self, frame: &mut [f32]) {
-        let mut packets: Vec<Vec<u8>> = Vec::new();
         if self.muted {
             frame.fill(0.0);
         }
-        let samples = match &mut self.converter {
-            Some(converter) => converter.push(frame),
-            None => frame,
+        let packets = match &mut self.converter {
+            Some(converter) => packets(&mut self.outbound, converter.push(frame), self.agreed.heard),
+            None => packets(&mut self.outbound, frame, self.agreed.heard),
         };
-        if self.agreed.heard {
-            if let Err(error) = self.outbound.push(samples, |bytes| packets.push(bytes.to_vec())) {
+        self.transmit(packets).await;
+        self.wire.sent();
+    }
+
+    /// Sends what comes from the call that this one was joined with.
+    async fn pass(&mut self, samples: &[f32]) {
+        let Some(joint) = &mut self.joint else { return };
+        let packets = match joint.fit(samples, self.agreed.format.codec.sample_rate()) {
+            Ok(samples) => packets(&mut self.outbound, samples, self.agreed.heard),
+            Err(error) => {
                 tracing::error!("{error}");
+                return;
             }
-            let to = self.source.unwrap_or(self.agreed.remote);
-            for packet in packets {
-                let packet = match &mut self.protection {
-                    Some(protection) => protection.protect(&packet, false),
-                    None => Some(packet),
-                };
-                if let Some(packet) = packet {
-                    // A full buffer or an unreachable host: the packet is lost, as others are on the way.
-                    let _ = self.sockets.rtp.send_to(&packet, to).await;
-                }
+        };
+        self.transmit(packets).await;
+    }
+
+    async fn transmit(&mut self, packets: Vec<Vec<u8>>) {
+        let to = self.source.unwrap_or(self.agreed.remote);
+        for packet in packets {
+            let packet = match &mut self.protection {
+                Some(protection) => protection.protect(&packet, false),
+                None => Some(packet),
+            };
+            if let Some(packet) = packet {
+                // A full buffer or an unreachable host: the packet is lost, as others are on the way.
+                let _ = self.sockets.rtp.send_to(&packet, to).await;
             }
         }
-        self.wire.sent();
     }
 
     fn press(&mut self, digits: &str) {
@@ -435,6 +475,23 @@ impl Media {
             if rate == self.terms.rate { None } else { Some(Resampler::new(self.terms.rate, rate)?) };
         Ok(())
     }
+}
+
+/// What the other call gives; for ever nothing if there is none.
+async fn passed(joint: &mut Option<Joint>) -> Option<Passed> {
+    match joint {
+        Some(joint) => joint.take().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The packets that sound becomes; none while the far end wants none.
+fn packets(outbound: &mut Outbound, samples: &[f32], wanted: bool) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    if wanted && let Err(error) = outbound.push(samples, |bytes| packets.push(bytes.to_vec())) {
+        tracing::error!("{error}");
+    }
+    packets
 }
 
 /// The frames that packets of this length are made of.

@@ -12,10 +12,12 @@
 //! about the session is ours: descriptions, keys, timers, and the sound. Nothing that a far end sends can do more than
 //! end its own call.
 
+mod announce;
 mod auth;
 mod call;
 mod crypto;
 mod incoming;
+mod join;
 mod line;
 mod media;
 mod messages;
@@ -30,6 +32,7 @@ mod server;
 mod settings;
 mod socket;
 mod timer;
+mod transfer;
 
 pub use crate::wire::{Far, LoopEvidence};
 pub use crypto::{Crypto, SrtpKeys, SrtpPolicy, Suite};
@@ -40,3 +43,4 @@ pub use sdp::{Description, Direction, Media, SdpError};
 pub use server::{SipError, SipServer};
 pub use settings::{RegistrarSettings, SettingError, SipSettings, TlsSettings, TrunkSettings, UserSettings};
 pub use timer::{AskedTimer, Refresher, SessionTimer, TimerTerms};
+pub use transfer::Destination;

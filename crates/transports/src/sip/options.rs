@@ -8,6 +8,7 @@ use std::time::Duration;
 use sayback_media::codec::CodecKind;
 
 use super::crypto::SrtpPolicy;
+use super::transfer::Destination;
 use crate::wire::Far;
 
 /// What SIP messages travel over.
@@ -133,8 +134,8 @@ pub struct SipOptions {
     pub tls: Option<TlsFiles>,
     /// Where we are registered, if anywhere.
     pub registrar: Option<Registrar>,
-    /// Where the model may send callers, by name: a number or a SIP address. Empty: nowhere.
-    pub transfers: std::collections::BTreeMap<String, String>,
+    /// Where the model may send callers, by name. Empty: nowhere.
+    pub transfers: std::collections::BTreeMap<String, Destination>,
     /// Dead calls are noticed within this (RFC 4028).
     pub session_timer: Duration,
     /// Sessions shorter than this are refused; 90 s by RFC 4028, which the server's file cannot change.

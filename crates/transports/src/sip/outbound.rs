@@ -86,7 +86,7 @@ pub(super) async fn dial(house: Arc<House>, dial: Dial) -> Result<String, DialEr
     };
     callee(&dial)?;
     let admitted = house.board.admit(asked).await?;
-    let agreement = connect(&house, &dial).await?;
+    let agreement = connect(&house, &dial, house.options.ring).await?;
     let (id, dialog) = (admitted.id().to_owned(), agreement.dialog.clone());
     match Live::begin(Arc::clone(&house), admitted, agreement) {
         Ok(live) => {
@@ -108,7 +108,7 @@ fn callee(dial: &Dial) -> Result<Uri, DialError> {
 }
 
 /// Calls, and waits for the answer. Dropped while it waits, it cancels the call.
-pub(super) async fn connect(house: &House, dial: &Dial) -> Result<Agreement, DialError> {
+pub(super) async fn connect(house: &House, dial: &Dial, ring: Duration) -> Result<Agreement, DialError> {
     let failed = |reason: String| DialError::Failed { to: dial.to.clone(), reason };
     let callee = callee(dial)?;
     let towards = house.resolve(&callee).await.ok_or_else(|| failed("its host is not known".to_owned()))?;
@@ -121,8 +121,8 @@ pub(super) async fn connect(house: &House, dial: &Dial) -> Result<Agreement, Dia
         let (sender, states) = house.layer.new_dialog_state_channel();
         invite.headers = Some(headers(dial, wanted));
         let ringing = house.layer.do_invite(invite.clone(), sender);
-        let answered = tokio::time::timeout(house.options.ring, ringing).await;
-        let unanswered = |_| DialError::Unanswered { to: dial.to.clone(), within: house.options.ring };
+        let answered = tokio::time::timeout(ring, ringing).await;
+        let unanswered = |_| DialError::Unanswered { to: dial.to.clone(), within: ring };
         let (dialog, answer) = answered.map_err(unanswered)?.map_err(|error| failed(error.to_string()))?;
         let answer = answer.ok_or_else(|| failed("it did not answer".to_owned()))?;
         match longer(&answer, wanted) {

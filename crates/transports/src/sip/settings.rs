@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::crypto::SrtpPolicy;
 use super::options::{Listen, Registrar, SipOptions, SipTransport, TlsFiles, Trunk, User};
+use super::transfer::Destination;
 use crate::wire::Far;
 
 /// `[sip]` as written.
@@ -46,10 +47,40 @@ pub struct SipSettings {
     /// Carriers and telephone systems, by their addresses.
     #[serde(rename = "trunk")]
     pub trunks: Vec<TrunkSettings>,
-    /// Where the model may send callers: `reception = "200"`, `sales = "sip:sales@pbx.example"`.
-    pub transfers: std::collections::BTreeMap<String, String>,
+    /// Where the model may send callers: `reception = "200"`, `sales = { to = "sip:sales@pbx.example", warm = true }`.
+    pub transfers: std::collections::BTreeMap<String, TransferSettings>,
     /// Where we are registered.
     pub registrar: Option<RegistrarSettings>,
+}
+
+/// A destination in `[sip.transfers]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "a number or a SIP address, or { to = \"…\", warm = true }")]
+pub enum TransferSettings {
+    /// Where callers are sent without a word.
+    Plain(String),
+    /// Where whoever answers may be told first who calls.
+    Told(ToldTransfer),
+}
+
+/// A destination that is a table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToldTransfer {
+    /// A number or a SIP address.
+    pub to: String,
+    /// Whether whoever answers is told first who calls and why, and may refuse.
+    #[serde(default)]
+    pub warm: bool,
+}
+
+impl TransferSettings {
+    fn resolve(self) -> Destination {
+        match self {
+            Self::Plain(to) => Destination::plain(to),
+            Self::Told(ToldTransfer { to, warm }) => Destination { to, warm },
+        }
+    }
 }
 
 /// `[sip.tls]`.
@@ -166,10 +197,10 @@ impl SipSettings {
         options.tls = self.tls.map(|tls| TlsFiles { certificate: tls.certificate, key: tls.key });
         options.users = self.users.iter().map(|user| user.resolve(env)).collect::<Result<_, _>>()?;
         options.trunks = self.trunks.iter().map(TrunkSettings::resolve).collect::<Result<_, _>>()?;
-        if let Some((name, _)) = self.transfers.iter().find(|(_, to)| to.trim().is_empty()) {
+        options.transfers = self.transfers.into_iter().map(|(name, to)| (name, to.resolve())).collect();
+        if let Some((name, _)) = options.transfers.iter().find(|(_, to)| to.to.trim().is_empty()) {
             return Err(wrong(&format!("transfers.{name}"), "", "a number or a SIP address"));
         }
-        options.transfers = self.transfers;
         options.registrar = self.registrar.as_ref().map(|registrar| registrar.resolve(env)).transpose()?;
         Ok(options)
     }
@@ -296,6 +327,7 @@ mod tests {
             media_timeout = "30s"
             ring = "45s"
             tls = { certificate = "a.pem", key = "b.pem" }
+            transfers = { desk = "200", boss = { to = "sip:boss@pbx", warm = true }, away = { to = "7" } }
             user = [{ name = "anna", password_env = "SECRET" }]
             trunk = [{ name = "carrier", addresses = ["192.0.2.0/24", "2001:db8::1"] }]
             registrar = { server = "sip:pbx", user = "100", password_env = "SECRET", expires = "5m" }
@@ -308,6 +340,9 @@ mod tests {
             (Far::Endpoint, Far::Trunk, Far::Endpoint)
         );
         assert_eq!(options.trunks[0].addresses[1].1, 128);
+        let to = |name: &str| options.transfers[name].clone();
+        assert_eq!((to("desk"), to("away")), (Destination::plain("200"), Destination::plain("7")));
+        assert_eq!(to("boss"), Destination::warm("sip:boss@pbx"));
         assert_eq!(options.registrar.unwrap().expires, Duration::from_secs(300));
         assert_eq!(read("").unwrap(), SipOptions::default());
     }
@@ -327,6 +362,8 @@ mod tests {
             ("trunk = [{ name = \"x\", addresses = [\"1.2.3.0/33\"] }]", "trunk.addresses"),
             ("user = [{ name = \"x\", password_env = \"UNSET\" }]", "UNSET"),
             ("registrar = { server = \"pbx\", user = \"1\", password_env = \"SECRET\" }", "sip:pbx.example"),
+            ("transfers = { boss = { to = \"1\", hot = true } }", "warm = true"),
+            ("transfers = { boss = \"\" }", "transfers.boss"),
             ("lisen = []", "lisen"),
         ] {
             let error = read(text).unwrap_err();

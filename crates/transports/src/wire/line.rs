@@ -155,6 +155,11 @@ impl WireEnd {
         Arc::new(WireControl { shared: Arc::clone(&self.shared), transport, keys })
     }
 
+    /// Joins it to somebody who only hears what came of what was sent: nobody listens to what comes in.
+    pub fn join_deaf(self, call: Sender<Event>) -> Wire {
+        Wire { shared: self.shared, call, feed: None }
+    }
+
     /// Joins it to its call.
     pub fn join(self, call: Sender<Event>, ears: Ears) -> Wire {
         let shared = Arc::downgrade(&self.shared);
@@ -167,7 +172,7 @@ impl WireEnd {
                 }
             }),
         );
-        Wire { shared: self.shared, call, feed }
+        Wire { shared: self.shared, call, feed: Some(feed) }
     }
 }
 
@@ -202,7 +207,8 @@ impl LineControl for WireControl {
 pub struct Wire {
     shared: Arc<Shared>,
     call: Sender<Event>,
-    feed: EarFeed,
+    /// The way to the ears, if anybody listens.
+    feed: Option<EarFeed>,
 }
 
 impl Wire {
@@ -314,6 +320,7 @@ impl Wire {
 
     /// Hands what came in to the ears, together with what was sent at the same time. Never waits.
     pub fn hear(&mut self, fact: InboundFact) {
+        let Some(feed) = &mut self.feed else { return };
         let played = match &fact {
             InboundFact::Heard { start, samples } => {
                 let mut played = vec![0.0; samples.len()];
@@ -322,7 +329,7 @@ impl Wire {
             }
             InboundFact::Lost { .. } => Vec::new(),
         };
-        self.feed.put(fact, played);
+        feed.put(fact, played);
     }
 }
 

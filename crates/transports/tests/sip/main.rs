@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by a panic")]
 
+mod baresip;
 mod desk;
 mod hostile;
 mod outbound;
@@ -13,6 +14,7 @@ mod refreshes;
 mod relay;
 mod scenario;
 mod scenarios;
+mod warm;
 
 use std::net::SocketAddr;
 use std::process::Stdio;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sayback_media::codec::CodecKind;
 use sayback_runtime::llm::LlmEvent;
-use sayback_transports::sip::{Dial, SipOptions};
+use sayback_transports::sip::{Destination, Dial, SipOptions};
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
@@ -64,7 +64,7 @@ async fn vc_84_a_machine_gets_a_message_and_no_question() {
 /// What the model's wish to transfer to `to` leads to: the call's log, and the REFER that came.
 async fn transferred(to: &str, ports: u16) -> (String, Option<String>) {
     let (board, _) = board_of(2, vec![calls("transfer_call", &format!("{{\"to\":\"{to}\"}}"))]);
-    let transfers = BTreeMap::from([("reception".to_owned(), "200".to_owned())]);
+    let transfers = BTreeMap::from([("reception".to_owned(), Destination::plain("200"))]);
     let (server, address) = serve_on(SipOptions { transfers, ..options(ports) }, board.clone()).await;
     let mut news = board.calls().news();
     let mut phone = Phone::call(address, CodecKind::Pcmu).await;

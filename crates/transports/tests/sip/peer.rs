@@ -101,7 +101,8 @@ impl Peer {
     /// Sends a request of the call.
     pub(crate) async fn send(&self, method: &str, cseq: u32, headers: &str, body: &str) {
         let (own, their, call_id, local) = (&self.own, &self.their, &self.call_id, self.address);
-        let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
+        let typed = body.is_empty() || headers.contains("Content-Type");
+        let kind = if typed { "" } else { "Content-Type: application/sdp\r\n" };
         // A CANCEL belongs to the transaction of its INVITE, an ACK of a 2xx to none.
         let branch = if method == "CANCEL" { "INVITE" } else { method };
         let text = format!(

@@ -26,7 +26,7 @@ fn have(program: &str) -> bool {
 }
 
 /// A port of this machine that was free a moment ago.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 

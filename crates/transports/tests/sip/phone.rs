@@ -119,8 +119,8 @@ impl Phone {
         let port = rtp.local_addr().unwrap().port();
         let (name, clock) = (codec.name(), codec.clock_rate());
         let body = format!(
-            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {number}\r\n\
-             a=rtpmap:{number} {name}/{clock}\r\na=rtcp-mux\r\n"
+            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {number} 101\r\n\
+             a=rtpmap:{number} {name}/{clock}\r\na=rtpmap:101 telephone-event/{clock}\r\na=rtcp-mux\r\n"
         );
         let theirs: u16 =
             invite.lines().find_map(|l| l.strip_prefix("m=audio ")?.split(' ').next()?.parse().ok()).unwrap();
@@ -129,7 +129,7 @@ impl Phone {
             rtp,
             server,
             sound: SocketAddr::new(server.ip(), theirs),
-            to: String::new(),
+            to: header(&invite, "from"),
             codec: codec.open().unwrap(),
             payload_type: number,
             sequence: 1_000,
@@ -138,8 +138,8 @@ impl Phone {
             sent: 0,
             loud: None,
             stretch: None,
-            call_id: String::new(),
-            cseq: 1,
+            call_id: header(&invite, "call-id"),
+            cseq: 0,
             reports: Reports::new(77, "phone"),
             reported: None,
             heard: 0,
@@ -439,4 +439,13 @@ impl Phone {
         self.run(false, |_, now| now >= at).await;
         self.say(Duration::from_millis(500)).await;
     }
+}
+
+/// The value of a message's header.
+fn header(message: &str, name: &str) -> String {
+    let found = message.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
+    });
+    found.unwrap_or_default()
 }
