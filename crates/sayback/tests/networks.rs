@@ -201,21 +201,3 @@ fn a_server_behind_a_router_is_called_where_a_stun_server_saw_it() {
     assert!(way["described"].as_str().unwrap().contains("10.77.1.1"), "{way:#}");
     assert_eq!(way["theirs"]["address"], "10.77.1.1", "{way:#}");
 }
-
-#[test]
-fn a_page_whose_network_changes_looks_for_the_way_anew_and_the_call_goes_on() {
-    let _alone = ONE_AT_A_TIME.lock();
-    let Some(browser) = walk::browser().filter(|_| has_models() && can_lay()) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let networks = Networks::lay();
-    networks.rule("-A FORWARD -p udp -j ACCEPT");
-    let _server = networks.serve(folder.path(), "[webrtc]\n");
-    let near = format!("sb{}n1", std::process::id());
-    let moves = format!(
-        "ip address flush dev {near} && ip address add 10.77.1.3/24 dev {near} && ip route add default via 10.77.1.1"
-    );
-    let result = networks.call(&browser, &json!({ "move": moves }));
-    assert!(names(&result).contains(&"tool.finished"), "{result:#}");
-    let [before, behind] = [0, 1].map(|at| result["sessions"][at].as_str().unwrap());
-    assert_ne!(before, behind, "the ICE session is another one");
-}
