@@ -99,7 +99,7 @@ within = "2s"
 
 fn faults(text: &str) -> Vec<String> {
     let error = parse_scenario(text, Path::new("t.call.toml")).expect_err("the file has faults");
-    error.faults().iter().map(ToString::to_string).collect()
+    error.faults().iter().map(|fault| format!("{fault:#}")).collect()
 }
 
 /// A scenario with these lines added to the least that a file needs.
@@ -162,7 +162,8 @@ fn all_faults_are_told_at_once_with_place_and_remedy() {
         [
             "t.call.toml:1:1: the scenario has no `title`\n  hint: one sentence that says what it shows",
             "t.call.toml:1:1: the scenario has no key `titel`\n  hint: did you mean `title`?",
-            "t.call.toml:4:1: the caller does nothing\n  hint: one of: text, noise, dtmf, message, hangup, hold",
+            "t.call.toml:4:1: the caller does nothing\n  hint: one of: text, noise, dtmf, message, hangup, hold, rewind, \
+             reopen",
             "t.call.toml:5:6: `at` = `1,2s` is no duration\n  hint: write a number with its unit, in quotes: \
              \"400ms\", \"1.2s\", \"1m30s\"",
             "t.call.toml:6:1: [[caller]] has no key `txet`\n  hint: did you mean `text`?",

@@ -24,7 +24,7 @@ pub fn write_outcome(out: &mut dyn Write, outcome: &Outcome) -> io::Result<()> {
         }
         RunResult::Unusable(faults) => {
             writeln!(out, "FAILED  {path}  cannot be used")?;
-            faults.iter().try_for_each(|fault| indented(out, &fault.to_string()))
+            faults.iter().try_for_each(|fault| indented(out, &format!("{fault:#}")))
         }
     }
 }

@@ -40,7 +40,7 @@ fn test_case(xml: &mut String, outcome: &Outcome) {
             ("failure", failures.iter().map(|f| (f.expected.clone(), f.to_string())).collect())
         }
         RunResult::Unusable(faults) => {
-            ("error", faults.iter().map(|f| (f.message.clone(), f.to_string())).collect())
+            ("error", faults.iter().map(|f| (f.message.clone(), format!("{f:#}"))).collect())
         }
     };
     xml.push_str(">\n");
