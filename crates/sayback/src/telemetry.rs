@@ -13,6 +13,7 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfi
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, Span, SpanData, SpanExporter as _, SpanProcessor, Tracer};
+use sayback_server::webhook::shown;
 use serde::Deserialize;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::Interval;
@@ -74,7 +75,7 @@ fn tracer(otlp: &str) -> Result<(Tracer, Sending), Stop> {
     let endpoint = endpoint(otlp);
     let refused = |error: &dyn std::fmt::Display| {
         Stop::unusable(format!(
-            "[telemetry] otlp = {otlp:?} cannot be used: {error}\n  hint: write the collector's address: \
+            "[telemetry] otlp cannot be used: {error}\n  hint: write the collector's address: \
              http://127.0.0.1:4318"
         ))
     };
@@ -138,7 +139,7 @@ impl Sending {
                     LOST.fetch_add(count, Ordering::Relaxed);
                     // Said once, not every second.
                     if !std::mem::replace(&mut away, true) {
-                        tracing::warn!("spans cannot be sent to {}: {error}", self.endpoint);
+                        tracing::warn!("spans cannot be sent to {}: {error}", shown(&self.endpoint));
                     }
                 }
             }

@@ -30,7 +30,7 @@ pub struct Webhook {
 
 impl std::fmt::Debug for Webhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Webhook").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Webhook").field("url", &shown(&self.url)).finish_non_exhaustive()
     }
 }
 
@@ -64,7 +64,7 @@ pub async fn deliver(hook: Webhook, mut news: Receiver<News>, delivered: Arc<Del
     {
         Ok(client) => client,
         Err(error) => {
-            tracing::error!("the webhook to {} cannot be sent: {error}", hook.url);
+            tracing::error!("the webhook to {} cannot be sent: {error}", shown(&hook.url));
             return;
         }
     };
@@ -80,12 +80,22 @@ pub async fn deliver(hook: Webhook, mut news: Receiver<News>, delivered: Arc<Del
                 counter.fetch_add(1, Ordering::Relaxed);
             }
             Err(RecvError::Lagged(missed)) => {
-                tracing::warn!("the webhook to {} missed {missed} events: it is too slow", hook.url);
+                tracing::warn!("the webhook to {} missed {missed} events: it is too slow", shown(&hook.url));
                 delivered.lost.fetch_add(missed, Ordering::Relaxed);
             }
             Err(RecvError::Closed) => return,
         }
     }
+}
+
+/// An address for people: without a name and a password, and without a query, where keys stand too.
+pub fn shown(url: &str) -> String {
+    let Ok(mut url) = reqwest::Url::parse(url) else { return "an address that is none".to_owned() };
+    // What has no host has no name and password either.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
 }
 
 /// Sends one event until it is taken, refused for good, or given up.
@@ -103,11 +113,11 @@ async fn send(client: &reqwest::Client, hook: &Webhook, news: &News) -> bool {
             Ok(answer) if answer.status().is_success() => return true,
             // The other program says that it will never take this.
             Ok(answer) if answer.status().is_client_error() && answer.status().as_u16() != 429 => {
-                tracing::warn!("the webhook to {} refuses an event: {}", hook.url, answer.status());
+                tracing::warn!("the webhook to {} refuses an event: {}", shown(&hook.url), answer.status());
                 return false;
             }
-            Ok(answer) => tracing::warn!("the webhook to {} answers {}", hook.url, answer.status()),
-            Err(error) => tracing::warn!("the webhook to {}: {error}", hook.url),
+            Ok(answer) => tracing::warn!("the webhook to {} answers {}", shown(&hook.url), answer.status()),
+            Err(error) => tracing::warn!("the webhook to {}: {}", shown(&hook.url), error.without_url()),
         }
         let again = clock.now() + Duration::from_millis(500 << attempt);
         tokio::time::sleep_until(clock.instant(again).into()).await;

@@ -48,7 +48,9 @@ impl Address {
     }
 
     fn parse(base_url: &str, schemes: &[&str], wanted: &'static str) -> Result<Self, AddressError> {
-        let wrong = |reason: String| AddressError::BaseUrl { url: base_url.to_owned(), wanted, reason };
+        // What is no address may hold a password all the same.
+        let url = base_url.rsplit_once('@').map_or(base_url.to_owned(), |(_, host)| format!("…@{host}"));
+        let wrong = |reason: String| AddressError::BaseUrl { url: url.clone(), wanted, reason };
         let url = Url::parse(base_url.trim()).map_err(|error| wrong(error.to_string()))?;
         if !schemes.contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) {
             return Err(wrong(format!("it must begin with {}:// and name a host", schemes.join(":// or "))));

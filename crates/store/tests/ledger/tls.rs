@@ -13,7 +13,7 @@ fn start(authority: &Authority, tls: bool) -> (Server, u16) {
     let (certificate, key) = authority.issue("database");
     let rules = authority.folder().join("hba.conf");
     let kind = if tls { "hostssl" } else { "host" };
-    std::fs::write(&rules, format!("{kind} all all 127.0.0.1/32 trust\nlocal all all trust\n")).unwrap();
+    std::fs::write(&rules, format!("{kind} all all 127.0.0.0/8 trust\nlocal all all trust\n")).unwrap();
     std::fs::set_permissions(authority.folder(), PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
     for path in [certificate.as_path(), &key, &rules] {
@@ -25,7 +25,7 @@ fn start(authority: &Authority, tls: bool) -> (Server, u16) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut settings = vec![
         "fsync=off".to_owned(),
-        "listen_addresses=127.0.0.1".to_owned(),
+        "listen_addresses=127.0.0.1,127.0.0.2".to_owned(),
         format!("port={port}"),
         format!("hba_file={}", rules.display()),
     ];

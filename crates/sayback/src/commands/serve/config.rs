@@ -324,7 +324,7 @@ fn webhooks(source: &Source<'_>, written: Vec<Spanned<WrittenWebhook>>) -> Resul
         let at = hook.span().start;
         let WrittenWebhook { url, secret_env, events } = hook.into_inner();
         if !url.starts_with("https://") && !url.starts_with("http://") {
-            return Err(source.stop(at, &format!("{url:?} is no address"), "write https://…"));
+            return Err(source.stop(at, "the webhook's url is no address", "write https://…"));
         }
         webhooks.push(Webhook { url, secret: source.secret(at, &secret_env)?, events });
     }
@@ -360,8 +360,8 @@ fn refuse_absent(source: &Source<'_>, written: &Written) -> Result<(), Stop> {
     if let Some(table) = &written.telemetry
         && !["http://", "https://"].iter().any(|scheme| table.get_ref().otlp.starts_with(scheme))
     {
-        let message = format!("[telemetry] otlp = {:?} is no address", table.get_ref().otlp);
-        return Err(source.stop(table.span().start, &message, "write otlp = \"http://127.0.0.1:4318\""));
+        let message = "[telemetry] otlp is no address";
+        return Err(source.stop(table.span().start, message, "write otlp = \"http://127.0.0.1:4318\""));
     }
     Ok(())
 }
@@ -546,7 +546,7 @@ mod tests {
             (format!("{agents}[store]\nurl_env = \"SAYBACK_NOT_SET\"\n"), "SAYBACK_NOT_SET is not set"),
             (format!("{agents}[ledger]\nunnoted = \"maybe\"\n"), "unknown variant `maybe`"),
             #[cfg(feature = "telemetry")]
-            (format!("{agents}[telemetry]\notlp = \"x\"\n"), "\"x\" is no address"),
+            (format!("{agents}[telemetry]\notlp = \"x\"\n"), "is no address"),
             (format!("{agents}[limits]\ncals = 3\n"), "hosted.toml:4:1: unknown field `cals`"),
             (format!("{agents}[limits]\nlongest = \"soon\"\n"), "hosted.toml:4:11: "),
             (
@@ -589,7 +589,7 @@ mod tests {
                 "names an agent that is not in [agents]",
             ),
             (format!("{agents}[media]\naudio_socket = \"0.0.0.0:9092\"\n"), "reachable from outside"),
-            (format!("{agents}[[webhook]]\nurl = \"x\"\nsecret_env = \"PATH\"\n"), "\"x\" is no address"),
+            (format!("{agents}[[webhook]]\nurl = \"x\"\nsecret_env = \"PATH\"\n"), "is no address"),
             (
                 format!("{agents}[[auth.token]]\nname = \"a\"\nsha256 = \"b\"\nroles = [\"rd\"]\n"),
                 "unknown variant `rd`",

@@ -119,7 +119,11 @@ impl Stored {
             let wait = settings.wait.map_or(PATIENCE, |wait| wait.0);
             return Ok(Self::Postgres { url: url.to_owned(), ca, wait });
         }
-        let scheme = url.split(':').next().unwrap_or_default().chars().take(20).collect::<String>();
+        // What is no address at all may be a password.
+        let Some((scheme, _)) = url.split_once("://") else {
+            return Err("the address of the store is none".to_owned());
+        };
+        let scheme: String = scheme.chars().take(20).collect();
         Err(format!("the address of the store begins with {scheme:?}, which is none that is known"))
     }
 }
