@@ -90,7 +90,7 @@ impl Networks {
         let sha256 = sayback_server::access::hash(TOKEN);
         let config = format!(
             "listen = \"10.77.2.2:8080\"\n{}[[auth.token]]\nname = \"page\"\nsha256 = \"{sha256}\"\n\
-             roles = [\"call\", \"read\"]\n{webrtc}",
+             roles = [\"call\", \"read\"]\n[tls]\nby_proxy = true\n{webrtc}",
             server::clinic(folder)
         );
         let mut command = within(&self.names[2], PROGRAM);
