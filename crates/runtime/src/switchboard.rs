@@ -173,6 +173,16 @@ pub enum NotNow {
     },
 }
 
+/// What nobody can guess, for a call's id: who may only reach calls that they began must not know another's.
+fn unguessable(asked: &Asked) -> Result<u64, NotNow> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| NotNow::Broken {
+        to: asked.to.clone(),
+        reason: format!("the system has no random numbers: {error}"),
+    })?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
 /// What a server allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -287,7 +297,7 @@ impl Switchboard {
         let place = self.shared.calls.reserve(most).ok_or(NotNow::Full { most })?;
         let desk = self.shared.desks.find(&asked).await?;
         let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let id = format!("{}-{:x}-{}-{number}", asked.transport, unix_seconds(), std::process::id());
+        let id = format!("{}-{:x}-{number}-{:016x}", asked.transport, unix_seconds(), unguessable(&asked)?);
         Ok(Admitted { board: self.clone(), place, desk, asked, id })
     }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench -p sayback --bench barge_in                     25 interruptions, two minutes of noise
 //! cargo bench -p sayback --bench barge_in -- --noise FOLDER   the recordings of a folder instead of our own noise
+//! cargo bench -p sayback --bench barge_in -- --minutes 10     so much noise, and no interruptions
 //! ```
 //!
 //! On virtual devices, in the default configuration, measured from outside: the caller's onset and the agent's silence
@@ -35,18 +36,24 @@ const LONG: &str = "We are open from Monday to Friday between nine and half past
 /// What it is interrupted with: short, so that each is one turn.
 const CLIPS: [&str; 5] = ["no-wait.wav", "no-friday.wav", "hold-on.wav", "yes-please.wav", "no.wav"];
 const TRIALS: usize = 25;
-/// Sentences that the agent says over noise: about two minutes.
-const SENTENCES: usize = 30;
+/// How much noise the agent talks over, if nothing else is wanted.
+const MINUTES: usize = 2;
+/// Sentences that it says in a minute.
+const PER_MINUTE: usize = 20;
 const SENTENCE: &str = "Please bring your insurance card and a list of what you take with you.";
 
 fn main() {
-    let arguments: Vec<String> =
-        std::env::args().skip_while(|argument| argument != "--noise").take(2).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let after = |name: &str| arguments.iter().skip_while(|argument| *argument != name).nth(1);
     inside_with("barge_in", &arguments, |rig| {
-        if has_models() {
-            interruptions(rig);
-            noise(rig, arguments.get(1).map(Path::new));
+        if !has_models() {
+            return;
         }
+        let minutes = after("--minutes").map(|text| text.parse().expect("--minutes takes a number"));
+        if minutes.is_none() {
+            interruptions(rig);
+        }
+        noise(rig, after("--noise").map(Path::new), minutes.unwrap_or(MINUTES));
     });
 }
 
@@ -99,11 +106,12 @@ fn speech_begins(name: &str) -> Duration {
     Duration::from_micros((clip["from_ms"].as_f64().unwrap() * 1_000.0) as u64)
 }
 
-fn noise(rig: &Rig, folder: Option<&Path>) {
+fn noise(rig: &Rig, folder: Option<&Path>, minutes: usize) {
     let kinds = folder.map_or_else(own_noise, recordings);
+    let sentences = (minutes * PER_MINUTE).div_ceil(kinds.len());
     let (mut pauses, mut ends, mut seconds) = (0, 0, 0.0);
     for (name, samples) in kinds {
-        let (paused, ended, length) = over_noise(rig, &samples);
+        let (paused, ended, length) = over_noise(rig, &samples, sentences);
         println!("noise {name}: {paused} pauses, {ended} ended, {length:.0} s");
         (pauses, ends, seconds) = (pauses + paused, ends + ended, seconds + length);
     }
@@ -112,19 +120,19 @@ fn noise(rig: &Rig, folder: Option<&Path>) {
 }
 
 /// Lets the agent talk while noise is played, over and over. Gives pauses, unfinished sentences, and seconds.
-fn over_noise(rig: &Rig, noise: &[i16]) -> (usize, usize, f64) {
+fn over_noise(rig: &Rig, noise: &[i16], sentences: usize) -> (usize, usize, f64) {
     let clock = Clock::start();
     let mut phone = Phone::new(clock);
-    let text = [SENTENCE; SENTENCES / 5].join(" ");
+    let text = vec![SENTENCE; sentences].join(" ");
     let mut call =
         Call::start(rig, clock, "cancel", &[json!({"say": text}), json!({"say": "So much for that."})]);
     call.until("agent.heard");
     phone.say(&recorded("appointment.wav"));
     let started = call.until("agent.started");
-    let long: Vec<i16> = noise.iter().copied().cycle().take(16_000 * 120).collect();
+    let long: Vec<i16> = noise.iter().copied().cycle().take(16_000 * 6 * sentences).collect();
     let begun = phone.say(&(16_000, long));
     let mut whole = 0;
-    while whole < SENTENCES / 5 {
+    while whole < sentences {
         let heard = call.until("agent.heard");
         if heard["complete"] == false {
             break;
@@ -135,7 +143,7 @@ fn over_noise(rig: &Rig, noise: &[i16]) -> (usize, usize, f64) {
     let from = call.at(&started["t_ms"]).max(begun);
     let pauses = call.all("agent.paused").len();
     call.interrupt();
-    (pauses, usize::from(whole < SENTENCES / 5), end.since(from).as_secs_f64())
+    (pauses, usize::from(whole < sentences), end.since(from).as_secs_f64())
 }
 
 /// Noise that no recording is needed for, and what the project has recorded.

@@ -10,8 +10,9 @@ mod server;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use sayback_rig::{has_models, skip};
 use serde_json::json;
-use server::{PROGRAM, Server, has_models, repository, skip};
+use server::{PROGRAM, Server, repository};
 
 /// Transcripts of the real ADK, or how ours differs: ADK-01 ADK-02 ADK-04 ADK-05 ADK-06 ADK-07 ADK-08 ADK-09 ADK-10 ADK-11
 /// ADK-12 ADK-13 ADK-15 ADK-16 ADK-18 ADK-19 ADK-21.

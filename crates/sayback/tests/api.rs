@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use sayback_rig::{has_models, skip};
+
 const TOKEN: &str = "a-token-of-the-test";
 
 const AGENT: &str = r#"
@@ -46,23 +48,10 @@ fn schemathesis() -> Option<PathBuf> {
     };
     let found = own.into_iter().chain(cache).chain([PathBuf::from("schemathesis")]).find(is_it);
     let hint = "schemathesis 4 is missing; get it with: scripts/setup --peers";
-    assert!(found.is_some() || std::env::var_os("CI").is_none(), "{hint}");
     if found.is_none() {
-        eprintln!("\n=== SKIPPED: {hint} ===\n");
+        skip(hint);
     }
     found
-}
-
-fn has_models() -> bool {
-    let folder =
-        std::env::var_os("SAYBACK_MODELS").map_or_else(|| repository().join("models"), PathBuf::from);
-    let needed = ["ggml-tiny.en.bin", "en_US-joe-medium.onnx", "silero_vad.onnx"];
-    if needed.iter().all(|name| folder.join(name).is_file()) {
-        return true;
-    }
-    assert!(std::env::var_os("CI").is_none(), "models are missing; get them with: scripts/fetch-models");
-    eprintln!("\n=== SKIPPED: models are missing; get them with: scripts/fetch-models ===\n");
-    false
 }
 
 /// A server with everything that has routes: telephones, browsers, recordings, media streams.

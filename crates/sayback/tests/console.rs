@@ -15,7 +15,8 @@ mod walk;
 use std::ffi::OsStr;
 use std::process::Command;
 
-use server::{PROGRAM, Server, has_models, repository};
+use sayback_rig::has_models;
+use server::{PROGRAM, Server, repository};
 
 #[test]
 fn the_page_books_by_voice_behind_the_question_and_not_over_it_and_both_become_scenarios() {

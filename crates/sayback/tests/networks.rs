@@ -17,12 +17,14 @@ mod server;
 #[path = "support/walk.rs"]
 mod walk;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
+use sayback_rig::{has_models, skip};
 use serde_json::{Value, json};
-use server::{PROGRAM, Server, has_models, repository, skip};
+use server::{PROGRAM, Server, repository};
 
 /// They use the same addresses.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -149,7 +151,8 @@ fn can_lay() -> bool {
     let _ = Command::new("ip").args(["netns", "delete", &probe]).output();
     if !laid {
         // On machines of continuous integration too: not everybody is root there.
-        eprintln!("\n=== SKIPPED: networks cannot be laid here: that needs root ===\n");
+        let _ =
+            writeln!(std::io::stderr(), "\n=== SKIPPED: networks cannot be laid here: that needs root ===\n");
     }
     laid
 }

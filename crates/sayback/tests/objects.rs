@@ -15,8 +15,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use s3_server::{KEY_ID, S3, SECRET};
+use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{PROGRAM, Server, has_models};
+use server::{PROGRAM, Server};
 
 const DESK: &str = r#"
 [agent]

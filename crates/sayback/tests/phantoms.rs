@@ -22,6 +22,7 @@ use sayback_media::noise::active_level_dbfs;
 use sayback_media::telephone::over_the_line;
 use sayback_media::{resample, wav};
 use sayback_providers::piper::{Piper, PiperOptions};
+use sayback_rig::{has_models, models};
 use sayback_runtime::tts::Synthesize as _;
 use serde_json::Value;
 
@@ -30,22 +31,6 @@ const QUESTION: &str = "Shall I book Thursday the 3rd of December at 3 pm for an
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/sayback lies in it").to_path_buf()
-}
-
-fn models() -> PathBuf {
-    std::env::var_os("SAYBACK_MODELS").map_or_else(|| repository().join("models"), PathBuf::from)
-}
-
-/// Whether all models are there; if not, that is said loudly, and fails in continuous integration.
-fn has_models() -> bool {
-    let needed = ["ggml-tiny.en.bin", "en_US-joe-medium.onnx", "silero_vad.onnx", "smart-turn-v3.2-cpu.onnx"];
-    let missing: Vec<&str> = needed.into_iter().filter(|name| !models().join(name).is_file()).collect();
-    let said = format!("models are missing: {missing:?}; get them with: scripts/fetch-models");
-    assert!(missing.is_empty() || std::env::var_os("CI").is_none(), "{said}");
-    if !missing.is_empty() {
-        println!("\n=== SKIPPED: {said} ===\n");
-    }
-    missing.is_empty()
 }
 
 /// The desk of configs/clinic.toml, without a greeting, and without asking again by itself: the sounds are what counts.

@@ -14,7 +14,8 @@ use std::time::Duration;
 #[path = "support/server.rs"]
 mod server;
 
-use server::{PROGRAM, Server, has_models, repository};
+use sayback_rig::has_models;
+use server::{PROGRAM, Server, repository};
 
 /// In every secret.
 const MARK: &str = "Zq7marked";

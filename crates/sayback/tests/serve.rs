@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
 use sayback_media::clip::read_audio;
+use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{PROGRAM, Server, has_models, repository};
+use server::{PROGRAM, Server, repository};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 

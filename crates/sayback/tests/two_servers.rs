@@ -14,8 +14,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{PROGRAM, Server, has_models};
+use server::{PROGRAM, Server};
 
 const BANK: &str = r#"
 [agent]

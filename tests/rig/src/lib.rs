@@ -13,6 +13,7 @@
 //! A sound that is played by [`Rig::play`] is stamped on the real clock, which is why this crate may read it.
 
 mod authority;
+mod needs;
 mod player;
 mod server;
 
@@ -20,6 +21,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::Mutex;
 
 pub use authority::Authority;
+pub use needs::{has_models, models, skip};
 pub use player::{Player, Recording, Stamped};
 pub use server::{Rig, RigError};
 
@@ -55,7 +57,9 @@ pub fn inside_with(name: &str, arguments: &[String], test: impl FnOnce(&Rig)) {
             let status = run_again(name, arguments, &rig).expect("a test can run its own program");
             assert!(status.success(), "{name} failed on the virtual devices: {status}");
         }
-        Err(error) => skip(name, &error),
+        Err(error) => {
+            skip(&format!("{name}: {error}"));
+        }
     }
 }
 
@@ -76,13 +80,4 @@ fn run_again(name: &str, arguments: &[String], rig: &Rig) -> std::io::Result<Exi
         command.arg("--include-ignored");
     }
     command.envs(rig.environment()).env(FOLDER, rig.folder()).status()
-}
-
-/// Fails in continuous integration; elsewhere says so and goes on.
-fn skip(name: &str, error: &RigError) {
-    assert!(std::env::var_os("CI").is_none(), "{name}: {error}");
-    #[expect(clippy::print_stderr, reason = "a test that did not run must be seen")]
-    {
-        eprintln!("\n=== SKIPPED {name}: {error} ===\n");
-    }
 }

@@ -19,8 +19,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chromium::Chromium;
 use relay::{Relay, Way};
+use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{Server, has_models, repository};
+use server::{Server, repository};
 
 /// The caller, as a script of its own.
 const CALLER: &str = include_str!("caller.js");
@@ -78,7 +79,6 @@ async fn call_heard(program: &str, server: &Server, more: Value) -> (Value, Stri
         if tries == 0 || result["dropped"] != json!("not_played") {
             return (result, log);
         }
-        println!("not played, so not asked; once more");
     }
 }
 

@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::server::{Server, has_models, repository, skip};
+use sayback_rig::{has_models, skip};
+
+use super::server::{Server, repository};
 
 /// Where `scripts/setup --peers` puts them.
 fn peers() -> PathBuf {

@@ -15,7 +15,8 @@ use sayback_core::{PlayoutEvent, Time, UtteranceId};
 use sayback_media::clip::read_audio;
 use sayback_media::pcm;
 use sayback_providers::piper::{Piper, PiperOptions};
-use sayback_rig::Rig;
+pub(crate) use sayback_rig::has_models;
+use sayback_rig::{Rig, models};
 use sayback_runtime::clock::Clock;
 use sayback_runtime::tts::Synthesize;
 use sayback_transports::mic::{DeviceChoice, EchoMode, LineFact, MicLine, MicOptions};
@@ -29,23 +30,6 @@ const LOUD: f32 = 0.01;
 
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/sayback lies in it").to_path_buf()
-}
-
-fn models() -> PathBuf {
-    std::env::var_os("SAYBACK_MODELS").map_or_else(|| repository().join("models"), PathBuf::from)
-}
-
-/// Whether all models are there; if not, that is said loudly, and fails in continuous integration.
-pub(crate) fn has_models() -> bool {
-    let needed = ["ggml-tiny.en.bin", "en_US-joe-medium.onnx", "silero_vad.onnx", "smart-turn-v3.2-cpu.onnx"];
-    let missing: Vec<&str> = needed.into_iter().filter(|name| !models().join(name).is_file()).collect();
-    if missing.is_empty() {
-        return true;
-    }
-    let said = format!("models are missing: {missing:?}; get them with: scripts/fetch-models");
-    assert!(std::env::var_os("CI").is_none(), "{said}");
-    eprintln!("\n=== SKIPPED: {said} ===\n");
-    false
 }
 
 /// A recording of the caller.

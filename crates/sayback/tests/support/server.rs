@@ -10,22 +10,6 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
 }
 
-/// Whether the models are there; if not, that is said loudly, and fails in continuous integration.
-pub(crate) fn has_models() -> bool {
-    let folder =
-        std::env::var_os("SAYBACK_MODELS").map_or_else(|| repository().join("models"), PathBuf::from);
-    let needed = ["ggml-tiny.en.bin", "en_US-joe-medium.onnx", "silero_vad.onnx"];
-    needed.iter().all(|name| folder.join(name).is_file())
-        || skip("models are missing; get them with: scripts/fetch-models")
-}
-
-/// Says loudly that a test cannot be made here, which fails in continuous integration. Always false.
-pub(crate) fn skip(why: &str) -> bool {
-    assert!(std::env::var_os("CI").is_none(), "{why}");
-    eprintln!("\n=== SKIPPED: {why} ===\n");
-    false
-}
-
 /// A server that runs. It is killed when this is dropped.
 pub(crate) struct Server {
     child: Child,

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::server::{repository, skip};
+use crate::server::repository;
+use sayback_rig::skip;
 
 /// Where the packages are that steer the browser; said loudly if there are none, and a failure in continuous integration.
 pub(crate) fn browser() -> Option<PathBuf> {

@@ -572,6 +572,16 @@ mod tests {
                 format!("{agents}[media.plain]\nsecret_env = \"SAYBACK_NOT_SET\"\n"),
                 "the secret SAYBACK_NOT_SET is not set",
             ),
+        ] {
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(expected), "{text}\n{error}");
+        }
+    }
+
+    #[test]
+    fn what_would_be_open_to_anybody_is_told() {
+        let agents = "[agents]\n\"*\" = \"clinic.toml\"\n";
+        for (text, expected) in [
             (
                 format!("listen = \"0.0.0.0:1\"\n{agents}[tls]\nby_proxy = true\n[media.plain]\n"),
                 "without a secret anybody",
