@@ -51,14 +51,16 @@ try {
         throw new Error(`${error}: ${JSON.stringify(await page.evaluate(() => window.told))}`);
       });
   await until("agent.heard");
-  // Where sound was lost, on a machine that is too busy, the caller asks once more.
-  for (let tries = 1; tries <= 3; tries += 1) {
+  // Where sound was lost, the caller's or the agent's, the caller asks once more.
+  const settled = () => window.told.filter((line) => ["question.heard", "question.dropped"].includes(line.event)).length;
+  const heard = () => window.told.some((line) => line.event === "question.heard");
+  for (let tries = 1; tries <= 4 && !(await page.evaluate(heard)); tries += 1) {
+    const before = await page.evaluate(settled);
     await page.evaluate(() => window.caller.say("book"));
-    const over = (names) => window.told.filter((line) => names.includes(line.event)).length;
-    await page.waitForFunction(`(${over})(["question.heard", "question.dropped"]) >= ${tries}`, null, { timeout: PATIENCE });
-    if (await page.evaluate(`(${over})(["question.heard"]) > 0`)) break;
-    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    const next = page.waitForFunction(`(${settled})() > ${before}`, null, { timeout: PATIENCE / 2 });
+    await next.then(() => new Promise((resolve) => setTimeout(resolve, 2_000)), () => {});
   }
+  if (!(await page.evaluate(heard))) throw new Error(`no question was heard: ${JSON.stringify(await page.evaluate(() => window.told))}`);
   // Behind all that is only known to lie in the question.
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   await page.evaluate(() => window.caller.say("yes"));

@@ -16,17 +16,20 @@ use std::ffi::OsStr;
 use std::process::Command;
 
 use sayback_rig::has_models;
-use server::{PROGRAM, Server, repository};
+use server::{PROGRAM, Server, clinic, repository};
 
 #[test]
 fn the_page_books_by_voice_behind_the_question_and_not_over_it_and_both_become_scenarios() {
     let Some(browser) = walk::browser().filter(|_| has_models()) else { return };
-    let server = Server::start("[webrtc]\n[record]\nfolder = \"recordings\"\n");
-    let agent = server.folder().join("agent.toml");
-    let text = std::fs::read_to_string(&agent).unwrap();
-    let recorded = text.replacen("record = false", "record = true", 1);
-    assert_ne!(recorded, text);
-    std::fs::write(&agent, recorded).unwrap();
+    let server = Server::of(|folder| {
+        let config = clinic(folder);
+        let agent = folder.join("agent.toml");
+        let text = std::fs::read_to_string(&agent).unwrap();
+        let recorded = text.replacen("record = false", "record = true", 1);
+        assert_ne!(recorded, text);
+        std::fs::write(&agent, recorded).unwrap();
+        format!("{config}[webrtc]\n[record]\nfolder = \"recordings\"\n")
+    });
     let saved = server.folder().join("saved");
     std::fs::create_dir(&saved).unwrap();
     let clips = repository().join("tests/audio");

@@ -32,7 +32,7 @@ impl Server {
     }
 
     /// A server with a folder of its own, into which its file's maker may write what it names.
-    fn of(config: impl FnOnce(&Path) -> String) -> Self {
+    pub(crate) fn of(config: impl FnOnce(&Path) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut server = Self::run(folder.path(), &config(folder.path()), Command::new(PROGRAM));
         server.folder = Some(folder);
