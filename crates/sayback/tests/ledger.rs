@@ -15,16 +15,16 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{PROGRAM, Server, repository};
+use server::{PROGRAM, Server, clinic};
 
 /// A server in a folder, with the ledger's environment variable.
 fn start(folder: &Path, more: &str, ledger: &str) -> Server {
-    let agent = repository().join("configs/clinic.toml");
     let mut command = Command::new(PROGRAM);
     command.env("SAYBACK_CONFIRMATION_LEDGER", ledger);
-    let config = format!("[agents]\n\"*\" = {:?}\n{more}", agent.display().to_string());
-    Server::run(folder, &config, command)
+    // With a scripted model: a server whose agent's model is missing ends once that is found out.
+    Server::run(folder, &format!("{}{more}", clinic(folder)), command)
 }
 
 fn record(server: &Server, call: &Value) -> Value {
@@ -41,6 +41,9 @@ fn call(session: &str) -> Value {
 
 #[test]
 fn led_15_in_a_file_a_yes_outlives_the_server_and_is_used_once() {
+    if !has_models() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let store = "[store]\nurl = \"sqlite:kept/l.db\"\n";
     let server = start(folder.path(), store, "");
@@ -61,6 +64,9 @@ fn led_15_in_a_file_a_yes_outlives_the_server_and_is_used_once() {
 
 #[test]
 fn led_03_the_environment_switches_it_off() {
+    if !has_models() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "", "off");
     assert_eq!(record(&server, &call("a")), json!({ "recorded": true, "reason": "ledger_off" }));
@@ -106,6 +112,9 @@ fn request(stream: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>)> {
 
 #[test]
 fn led_01_confirmations_and_checks_reach_a_collector_without_arguments() {
+    if !has_models() {
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let (url, bodies) = collector();
     let server = start(folder.path(), &format!("[telemetry]\notlp = \"{url}\"\n"), "");
