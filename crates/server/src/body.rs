@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
+use futures::StreamExt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -44,9 +45,9 @@ pub(crate) struct Body<T>(pub(crate) T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         is_json(request.headers())?;
-        let bytes = whole(request, state).await?;
+        let bytes = whole(request).await?;
         read(&bytes).map(|Object(body)| Self(body))
     }
 }
@@ -58,9 +59,9 @@ pub(crate) struct MaybeBody<T>(pub(crate) T);
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let typed = is_json(request.headers());
-        let bytes = whole(request, state).await?;
+        let bytes = whole(request).await?;
         if bytes.trim_ascii().is_empty() {
             return Ok(Self(T::default()));
         }
@@ -89,14 +90,33 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     wants_type(headers, "application/json", "json-wanted")
 }
 
-async fn whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
-    Bytes::from_request(request, state).await.map_err(|error| match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            let detail = "a body has at most 64 KiB, and 1 MiB where the ledger takes it";
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+/// How many bytes of a body a route takes, where that is not what all take; put beside a request by the route.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Largest(pub(crate) usize);
+
+/// What is read and thrown away of a body that is too large. A connection that is closed over unread bytes is reset, and
+/// the answer that says why would be lost with it.
+const THROWN_AWAY: usize = 8 * 1024 * 1024;
+
+async fn whole(request: Request) -> Result<Bytes, Problem> {
+    let largest = request.extensions().get().map_or(crate::LARGEST, |Largest(bytes)| *bytes);
+    let mut pieces = request.into_body().into_data_stream();
+    let (mut kept, mut length) = (Vec::new(), 0_usize);
+    while let Some(piece) = pieces.next().await {
+        let piece =
+            piece.map_err(|error| Problem::bad("bad-body", format!("the body broke off: {error}")))?;
+        length = length.saturating_add(piece.len());
+        if length <= largest {
+            kept.extend_from_slice(&piece);
+        } else if length > THROWN_AWAY {
+            break;
         }
-        _ => Problem::bad("bad-body", format!("the body broke off: {}", error.body_text())),
-    })
+    }
+    if length > largest {
+        let detail = "a body has at most 64 KiB, and 1 MiB where the ledger takes it";
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail));
+    }
+    Ok(kept.into())
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

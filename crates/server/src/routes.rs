@@ -1,12 +1,13 @@
 //! Every route in one list, with what it takes to use it. The router is made from it and nothing else is, so no route can
 //! be without a right that was thought of, and the document of the API and its tests know all of them.
 
+use axum::Extension;
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
+use crate::body::Largest;
 use crate::gate::{Gate, pass};
 use crate::{
     Api, Role, adk, approvals, browsers, calls, chats, confirmations, console, events, metrics, recordings,
@@ -75,7 +76,7 @@ impl Entry {
 
     /// Takes bodies of up to so many bytes.
     fn takes(mut self, bytes: usize) -> Self {
-        self.service = self.service.layer(DefaultBodyLimit::max(bytes));
+        self.service = self.service.layer(Extension(Largest(bytes)));
         self
     }
 }
