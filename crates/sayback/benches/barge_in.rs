@@ -127,7 +127,8 @@ fn over_noise(rig: &Rig, noise: &[i16], sentences: usize) -> (usize, usize, f64)
     let mut call =
         Call::start(rig, clock, "cancel", &[json!({"say": text}), json!({"say": "So much for that."})]);
     call.until("agent.heard");
-    phone.say(&recorded("appointment.wav"));
+    // One word, for a pause in a longer clip would be answered, and the answer cut off by its rest.
+    phone.say(&recorded("yes.wav"));
     let started = call.until("agent.started");
     let long: Vec<i16> = noise.iter().copied().cycle().take(16_000 * 6 * sentences).collect();
     let begun = phone.say(&(16_000, long));
