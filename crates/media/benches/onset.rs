@@ -1,10 +1,15 @@
 //! How well is the beginning of a real word known, and what does listening for it cost?
 //!
-//! `cargo bench -p sayback-media --bench onset -- FOLDER` takes the recordings of a folder (or of the environment
-//! variable `SAYBACK_ONSET_AUDIO`), puts each behind three seconds of line noise, in the telephone's band, clean and
-//! with 20 and 12 dB of noise, and compares what the detector states with the beginning that the clean sound itself
-//! shows: the first 5 ms within 35 dB of its loudest (recordings whose own noise hides that are left out). `SAYBACK_SILERO` names the Silero file; without it the light
-//! model is used.
+//! ```text
+//! cargo bench -p sayback-media --bench onset              the project's own recordings
+//! cargo bench -p sayback-media --bench onset -- FOLDER    and those of a folder (or of SAYBACK_ONSET_AUDIO)
+//! ```
+//!
+//! Each recording is put behind three seconds of line noise, in the telephone's band, clean and with 20 and 12 dB of
+//! noise, and what the detector states is compared with the beginning that the clean sound itself shows: the first 5 ms
+//! within 35 dB of its loudest (recordings whose own noise hides that are left out). The detector is Silero where its
+//! model is (`models/`, or the folder in `SAYBACK_MODELS`), else the light one; the first line says which.
+//! `SAYBACK_ONSET_LIST=1` names each recording that is stated late.
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use std::path::{Path, PathBuf};
@@ -22,16 +27,15 @@ const LEAD: usize = 3 * RATE as usize;
 const SPEECH: u8 = 50;
 
 fn main() {
-    let folder = std::env::args().skip(1).find(|a| !a.starts_with('-')).map(PathBuf::from);
-    let Some(folder) = folder.or_else(|| std::env::var_os("SAYBACK_ONSET_AUDIO").map(PathBuf::from)) else {
-        println!("no recordings: give a folder as argument, or in SAYBACK_ONSET_AUDIO");
-        return;
-    };
-    let silero = std::env::var_os("SAYBACK_SILERO").map(|path| {
-        SileroModel::load(Path::new(&path), 1).expect("SAYBACK_SILERO names a file with the Silero model")
-    });
+    let given = std::env::args().skip(1).find(|a| !a.starts_with('-')).map(PathBuf::from);
+    let given = given.or_else(|| std::env::var_os("SAYBACK_ONSET_AUDIO").map(PathBuf::from));
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let models = std::env::var_os("SAYBACK_MODELS").map_or_else(|| repository.join("models"), PathBuf::from);
+    let file = models.join("silero_vad.onnx");
+    let silero = file.is_file().then(|| SileroModel::load(&file, 1).expect("the file holds the Silero model"));
     println!("model: {}", if silero.is_some() { "Silero" } else { "the light one" });
-    let words = words(&folder);
+    let folders = std::iter::once(repository.join("tests/audio")).chain(given);
+    let words: Vec<_> = folders.flat_map(|folder| words(&folder)).collect();
     println!("{} recordings", words.len());
     for snr_db in [None, Some(20.0), Some(12.0)] {
         let mut tally = Tally::default();
