@@ -162,6 +162,23 @@ fn replies_written_without_the_rules_pass_only_with_a_yes() {
     }
 }
 
+/// Written as a stranger would before the rules were mended; only failures among the even ids were looked at.
+#[test]
+fn replies_as_a_stranger_labels_them_pass_only_with_a_yes() {
+    let (seen, held_out): (Vec<Row>, Vec<Row>) = rows("replies_fresh.jsonl")
+        .into_iter()
+        .partition(|row| row.id.as_bytes().last().is_some_and(|b| b % 2 == 0));
+    for (name, half) in
+        [("replies_fresh.jsonl, even", seen), ("replies_fresh.jsonl, odd (held out)", held_out)]
+    {
+        let tally = tally(&half);
+        print(name, &tally);
+        assert!(tally.not_yes >= 160 && tally.plain >= 50, "{name}: too few rows");
+        assert!(tally.false_yes.is_empty(), "{name}: {} false yeses", tally.false_yes.len());
+        assert!(tally.missed.len() * 20 <= tally.plain, "{name}: {} plain yeses missed", tally.missed.len());
+    }
+}
+
 /// A veto of a reply in any language, as its text.
 fn fired_in(language: &str, question: &str, words: &str) -> Option<String> {
     let reply = Reply {
@@ -232,6 +249,65 @@ fn what_is_said_with_a_yes_must_be_what_was_asked_and_where() {
         assert_eq!(said(yes), None, "{language}: {yes}");
         assert!(said(other).is_some(), "{language}: {other}");
     }
+}
+
+/// Values, details and deeds that the question has, but not as the reply has them.
+#[test]
+fn what_a_yes_names_must_be_named_together_in_the_question() {
+    let swap = "I'll cancel Friday and book Monday at ten instead. Is that right?";
+    let pay = "I'll transfer 5,000 euros to Bob Meyer today. Do you confirm?";
+    let phone = "I'll send the code to zero one five one, two two three, four four seven one. Is that right?";
+    let flight = "I'm moving your flight from March 12 to March 14. Shall I?";
+    let party = "Two adults and one child, Friday to Sunday. Is that right?";
+    let flat = "It goes to 27 Maple Street, apartment 4B. Is that correct?";
+    let plate = "Your plate is B, M, K, 4 1 2. Is that right?";
+    let visit = "Thursday the 12th at 3 pm for anna@example.com, is that right?";
+    let off = "I'll cancel your appointment on Monday at nine. Shall I do that?";
+    for (language, question, yes, other) in [
+        ("en", swap, "Yes, Monday at ten instead of Friday.", "Yes, Friday at ten."),
+        ("en", swap, "Yes, cancel Friday, book Monday.", "Yes, Friday."),
+        ("en", pay, "Yes, to Bob Meyer.", "Yes, send it to me."),
+        ("en", pay, "yes 5k", "Yes, from my card."),
+        ("en", pay, "Yes, make the payment.", "Yes, with Bob Meyer."),
+        ("en", phone, "yes it ends in 4471", "Yes, ending 2234."),
+        (
+            "en",
+            phone,
+            "Yes, two two three, four four seven one.",
+            "Yes, one five one two two three four four.",
+        ),
+        ("en", flight, "Yes, from March 12 to March 14.", "Yes, from March 14 to March 12."),
+        ("en", flight, "yes to the 14th", "yes to March 12"),
+        ("en", party, "Yes, one child and two adults.", "Yes, one adult and two children."),
+        ("en", party, "Yes, Friday to Sunday.", "Yes, Sunday to Friday."),
+        ("en", flat, "Yes, apartment 4B.", "Yes, apartment 4D."),
+        ("en", flat, "yes twenty seven maple street four b", "Yes, 27 Maple Street, B4."),
+        ("en", plate, "Yes, BMK 412.", "Yes, B M K 4 1 2 D."),
+        ("en", visit, "Yes, that's my email.", "Yes, and my phone number."),
+        ("en", visit, "Yes, Anna at example dot com, at three.", "Yes, anna underscore at example dot com."),
+        ("en", visit, "Yes, on Thursday.", "Yes, on Thursdays."),
+        ("en", visit, "Yes, three p.m.", "Yes, by three."),
+        ("en", visit, "yes im sure", "Yes, I am here."),
+        ("en", visit, "Yes, that's the one.", "Yes, the email."),
+        ("en", off, "Please cancel it, yes.", "Yes, book it."),
+        ("en", DINNER, "Yes, at half seven.", "Yes, for two."),
+        ("en", DINNER, "Yes, if you could.", "Yes, if you want."),
+        ("en", DINNER, "Yes, table two.", "Yes, two tables."),
+        ("en", DINNER, "Yes, table two is fine, thanks.", "Yes, under the."),
+        ("es", "Son naranjas por 6,50 euros. ¿Lo confirma?", "sí, seis con cincuenta", "sí, seis con quince"),
+        ("fr", "Jeudi douze à quinze heures, c'est bien ça ?", "Oui, le douze.", "Oui, le quinze."),
+        ("ja", "12日の午後3時でご予約します。よろしいですか。", "はい、12日の3時です。", "はい、3日です。"),
+        ("hi", "सोमवार का अपॉइंटमेंट रद्द कर दूँ?", "हाँ, रद्द कर दो।", "हाँ, बुक कर दीजिए।"),
+    ] {
+        let said = |words| fired_in(language, question, words);
+        assert_eq!(said(yes), None, "{language}: {yes}");
+        assert!(said(other).is_some(), "{language}: {other}");
+    }
+    for words in ["Yes.", "Yes I do mind.", "Sure."] {
+        let mind = "Do you mind if I put it under your maiden name?";
+        assert!(fired(mind, words, None).is_some(), "a yes to an objection: {words}");
+    }
+    assert_eq!(fired("Is that the right number?", "That's the right number.", None), None);
 }
 
 /// A thumb down takes a yes back; only pictures that agree change nothing.

@@ -11,7 +11,7 @@ use super::text::{Token, is_one_of, longest, matches, tokens};
 pub(super) struct Asked {
     /// It asks for leave ("shall I?"): "okay" answers it. To "is that right?" it only takes note.
     pub(super) leave: bool,
-    /// It asks of a denial ("you don't want it, right?"): a yes has two readings.
+    /// It asks of a denial ("you don't want it, right?") or for an objection: a yes has two readings.
     pub(super) denial: bool,
     /// It asks for a choice: a yes is no answer.
     pub(super) choice: bool,
@@ -28,8 +28,23 @@ pub(super) fn asked(language: Language, lexicon: &Lexicon, question: &str) -> As
     proposition.extend(last.iter().cloned());
     Asked {
         leave: contains(&proposition, lexicon.leave),
-        denial: denies(language, lexicon, last) || denies(language, lexicon, &proposition),
+        denial: denies(language, lexicon, last)
+            || denies(language, lexicon, &proposition)
+            || contains(&proposition, objections(language)),
         choice: chooses(lexicon, last),
+    }
+}
+
+/// Questions for an objection: "do you mind if I …?" A yes minds, or agrees.
+fn objections(language: Language) -> &'static str {
+    match language {
+        Language::En => "do you mind|would you mind|you mind if|any objection|any objections|do you object",
+        Language::De => "macht es ihnen etwas aus|stört es sie|stört sie|etwas dagegen|einwände",
+        Language::Es => "le importa|te importa|le importaría|le molesta|te molesta|inconveniente",
+        Language::Fr => "vous dérange|te dérange|vous dérangerait|un inconvénient|une objection",
+        Language::Pt => "se importa|se importaria|incomoda se|incomodaria",
+        Language::Ja => "差し支え|不都合",
+        Language::Hi => "आपत्ति|ऐतराज़|एतराज़",
     }
 }
 

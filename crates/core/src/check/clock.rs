@@ -139,7 +139,7 @@ fn english(tokens: &[Token], at: usize) -> Found {
     if word(tokens, at, "midnight") {
         return Some((Clock { hour: 0, minute: 0, half: Some(Half::Am) }, at + 1));
     }
-    let start = at + usize::from(word(tokens, at, "a"));
+    let start = at + usize::from(word(tokens, at, "a|at"));
     let (offset, joint) = if word(tokens, start, "half") {
         (30, start + 1)
     } else if word(tokens, start, "quarter") {
@@ -154,6 +154,14 @@ fn english(tokens: &[Token], at: usize) -> Found {
     {
         let past = word(tokens, joint, "past|after");
         return Some((if past { Clock::of(hour, offset)? } else { Clock::before(hour, offset)? }, next));
+    }
+    // "Half seven" is half past it.
+    if offset == 30
+        && let Some((hour, next)) =
+            plain(language, tokens, start + 1).filter(|(hour, _)| (1..=12).contains(hour))
+        && word(tokens, start, "half")
+    {
+        return Some((Clock::of(hour, 30)?, next));
     }
     let marked = word(tokens, at, "at");
     let (hour, after) = plain(language, tokens, at + usize::from(marked)).filter(|(h, _)| *h <= 24)?;

@@ -52,6 +52,8 @@ pub(super) fn items(language: Language, lexicon: &Lexicon, tokens: &[Token]) -> 
             Item { kind: Kind::Value(found), start: at, end }
         } else if let Some(class) = special(language, lexicon, tokens, at, items.last()) {
             Item { kind: Kind::Phrase(class), start: at, end: at + 1 }
+        } else if is_stray_letter(language, &tokens[at], len) {
+            Item { kind: Kind::Word, start: at, end: at + 1 }
         } else if let Some(class) = class {
             Item { kind: Kind::Phrase(class), start: at, end: at + len }
         } else {
@@ -74,6 +76,19 @@ fn outweighs(tokens: &[Token], at: usize, found: &Found, phrase: usize) -> bool 
     let number = found.readings.iter().flatten().any(|value| matches!(value, Value::Figures { .. }));
     let counts = number && (ends || tokens[at].text == "दो");
     len > phrase || len == phrase && (len > 1 && time || half || counts)
+}
+
+/// A letter that stands alone, though a lexicon has it as a part of a word: the "d" of "4 D" is not that of "I'd".
+fn is_stray_letter(language: Language, token: &Token, phrase: usize) -> bool {
+    let words = match language {
+        Language::En => "a|i",
+        Language::Es => "a|e|o|u|y",
+        Language::Fr => "a|y|o|h",
+        Language::Pt => "a|e|o",
+        Language::De | Language::Ja | Language::Hi => "",
+    };
+    let letter = token.text.len() == 1 && token.text.as_bytes()[0].is_ascii_alphabetic();
+    letter && phrase <= 1 && !token.elided && (token.glued || !is_one_of(&token.text, words))
 }
 
 fn phrase(language: Language, lexicon: &Lexicon, tokens: &[Token], at: usize) -> (usize, Option<Class>) {

@@ -15,6 +15,8 @@ mod lexicon;
 mod marks;
 mod number;
 mod order;
+mod pairs;
+mod scope;
 mod text;
 mod value;
 mod veto;
@@ -47,7 +49,7 @@ pub struct Reply<'a> {
 /// Why a yes to a question would say nothing, so that every yes to it is vetoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswerable {
-    /// It asks of a denial: a yes has two readings.
+    /// It asks of a denial or for an objection: a yes has two readings.
     Denial,
     /// It offers a choice.
     Choice,
@@ -163,7 +165,7 @@ fn read(
     if words.chars().count() > LONGEST_REPLY {
         return None;
     }
-    let tokens = text::tokens(words);
+    let tokens = text::spoken(language, words);
     let items = grammar::items(language, lexicon::of(language), &tokens);
     Some((tokens, items))
 }

@@ -72,6 +72,19 @@ fn figures(language: Language, tokens: &[Token], at: usize) -> Number {
         (ordinal, next) = (true, next + 1);
     }
     let mut value = whole(&figures);
+    // "5k" is five thousand; "5 K" may be a code.
+    if let (Some(v), Some(token)) = (value, tokens.get(next))
+        && token.glued
+        && token.text == "k"
+        && v < LARGEST / 1_000
+    {
+        return Number::whole(v * 1_000, next + 1, false);
+    }
+    let japanese = [("百", 100), ("千", 1_000), ("万", 10_000)];
+    let scale = japanese.iter().find(|(name, _)| tokens.get(next).is_some_and(|t| t.text == *name));
+    if let (Some(v), Some((_, by)), Language::Ja) = (value.filter(|v| *v < 10_000), scale, language) {
+        return Number::whole(v * by, next + 1, false);
+    }
     if let (Some(v), Some(token)) = (value, tokens.get(next))
         && let Some(Part::Scale(by)) = part(language, &token.text)
     {

@@ -126,7 +126,9 @@ impl Addresses {
             let mut marks = mark.chars();
             let (Some(c), None) = (marks.next(), marks.next()) else { continue };
             let word = |piece: &String| piece.chars().next().is_some_and(char::is_alphanumeric);
-            if matches!(c, '.' | '@' | '_' | '-' | '+') && word(before) && word(after) {
+            // Two separators in a row ("anna underscore at example") are a joint of their own.
+            let doubled = separator(after).is_some() || matches!(after.as_str(), "." | "@" | "_" | "-" | "+");
+            if matches!(c, '.' | '@' | '_' | '-' | '+') && word(before) && (word(after) || doubled) {
                 joints.push((before.clone(), c, after.clone(), *at));
             }
         }
@@ -135,10 +137,10 @@ impl Addresses {
 
     /// The token of the first joint that is not one of `known`, if both have the parts of an address at all.
     ///
-    /// "At" is also a word of time and place: it counts only where a dot stands near.
+    /// "At" is also a word of time and place: it counts only where a dot follows soon.
     pub(super) fn strange(&self, known: &Self, tokens: &[Token]) -> Option<usize> {
         let dotted = |at: usize| {
-            self.joints.iter().any(|(_, mark, _, other)| matches!(mark, '.') && at.abs_diff(*other) <= 4)
+            self.joints.iter().any(|(_, mark, _, other)| *mark == '.' && *other > at && other - at <= 4)
         };
         let joint = self.joints.iter().find(|(before, mark, after, at)| {
             let written = tokens[*at].text.contains(['@', '.', '_']);
@@ -174,6 +176,22 @@ fn separator(word: &str) -> Option<char> {
         ('+', "plus|más|mais"),
     ];
     names.into_iter().find(|(_, list)| is_one_of(word, list)).map(|(mark, _)| mark)
+}
+
+/// Whether the words before `at` say that something ends in what follows: "ending in 4 4 1 7".
+pub(super) fn is_after_ending(language: Language, tokens: &[Token], at: usize) -> bool {
+    let endings = match language {
+        Language::En => {
+            "ending|ending in|ending with|ends in|ends with|end in|finishing in|last four|last four digits|last digits"
+        }
+        Language::De => "endet auf|endend auf|mit der endung|am ende|endung|zum schluss",
+        Language::Es => "termina en|terminada en|terminado en|acaba en|acabada en|acabado en",
+        Language::Fr => "se termine par|se terminant par|finit par|finissant par|terminant par",
+        Language::Pt => "termina em|terminado em|terminada em|final|acaba em",
+        Language::Ja => "末尾|末尾は|末尾が",
+        Language::Hi => "आखिरी|अंत में",
+    };
+    (at.saturating_sub(4)..at).any(|start| start + longest(tokens, start, endings) == at)
 }
 
 /// All of it, whatever it comes to: no answer to a question that names a sum.

@@ -3,6 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::lexicon::Language;
+
 /// One word, number or, in Japanese, one character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
@@ -16,6 +18,8 @@ pub(super) struct Token {
     pub(super) elided: bool,
     /// Its first letter is a capital although no sentence begins here: a name.
     pub(super) capital: bool,
+    /// Nothing at all stands between it and the token before it: the "B" of "4B".
+    pub(super) glued: bool,
 }
 
 /// Folds one character; `None` drops it (combining marks, nukta).
@@ -71,10 +75,56 @@ fn is_currency(c: char) -> bool {
     matches!(c, '€' | '$' | '£' | '¥' | '₹' | '%' | '￥')
 }
 
+/// The words of a caller: as [`tokens`], with what recognisers write in other ways put right.
+pub(super) fn spoken(language: Language, words: &str) -> Vec<Token> {
+    let mut out = String::with_capacity(words.len());
+    for (index, word) in words.split(' ').enumerate() {
+        if index > 0 {
+            out.push(' ');
+        }
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let spelled = bare.contains('-') && bare.split('-').all(|part| part.chars().count() == 1);
+        let joined: String = bare.chars().filter(|c| *c != '-').collect();
+        if spelled && is_one_of(&joined.to_lowercase(), "yes|ja|oui|sí|sim") {
+            out.push_str(&joined);
+        } else if let Some(at) = apostrophe(language, bare) {
+            let start = word.find(bare).unwrap_or(0) + at;
+            out.push_str(&word[..start]);
+            out.push('\'');
+            out.push_str(&word[start..]);
+        } else {
+            out.push_str(word);
+        }
+    }
+    tokens(&out)
+}
+
+/// Where a word lacks its apostrophe: "im", "thats", "cest".
+fn apostrophe(language: Language, word: &str) -> Option<usize> {
+    let words = match language {
+        Language::En => {
+            "i'm|i've|i'll|i'd|you're|you've|you'll|it's|that's|that'll|there's|here's|what's|let's|he's|she's|\
+             they're|everything's|who's|where's|how's"
+        }
+        Language::Fr => "c'est|d'accord|j'accepte|j'ai",
+        Language::De | Language::Es | Language::Pt | Language::Ja | Language::Hi => return None,
+    };
+    // "ID" is a thing that one shows.
+    if word.is_empty() || word == "ID" {
+        return None;
+    }
+    words.split('|').find_map(|full| {
+        let at = full.find('\'')?;
+        let same = full.chars().filter(|c| *c != '\'').eq(word.chars().flat_map(char::to_lowercase));
+        same.then_some(at)
+    })
+}
+
 /// Cuts a text into tokens. Sounds in brackets (`[noise]`, `(laughs)`) are not words.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let chars: Vec<char> = text.chars().collect();
-    let mut cut = Cutter { chars: &chars, out: Vec::new(), clause: true, sentence: true, elided: false };
+    let mut cut =
+        Cutter { chars: &chars, out: Vec::new(), clause: true, sentence: true, elided: false, end: 0 };
     let mut at = 0;
     while at < chars.len() {
         at = cut.step(at);
@@ -88,6 +138,7 @@ struct Cutter<'a> {
     clause: bool,
     sentence: bool,
     elided: bool,
+    end: usize,
 }
 
 /// What recognisers write for sounds that are no words.
@@ -230,8 +281,10 @@ impl Cutter<'_> {
             return;
         }
         let capital = !self.sentence && self.chars[start].is_uppercase();
-        let token = Token { text, raw, starts_clause: self.clause, elided: self.elided, capital };
+        let glued = start > 0 && self.end == start;
+        let token = Token { text, raw, starts_clause: self.clause, elided: self.elided, capital, glued };
         self.out.push(token);
+        self.end = end;
         (self.clause, self.sentence, self.elided) = (false, false, false);
     }
 }

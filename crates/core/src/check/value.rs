@@ -51,10 +51,63 @@ impl Found {
     }
 }
 
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) readings: Vec<Vec<Value>>,
+}
+
+impl Span {
+    /// Its first reading's first value.
+    pub(super) fn value(&self) -> Option<&Value> {
+        self.readings.first().and_then(|reading| reading.first())
+    }
+
+    /// What kind of value it is.
+    pub(super) fn kind(&self) -> Option<core::mem::Discriminant<Value>> {
+        self.value().map(core::mem::discriminant)
+    }
+
+    /// Whether `said` repeats it.
+    pub(super) fn covers(&self, said: &Self) -> bool {
+        let values = self.readings.iter().flatten().cloned().collect();
+        let found = Found { readings: said.readings.clone(), next: said.end };
+        Known { values, ..Known::default() }.covers(&found)
+    }
+
+    /// As it would be typed, if it is figures or letters.
+    pub(super) fn typed(&self) -> Option<String> {
+        let (Value::Figures { figures: typed, .. } | Value::Letters(typed)) = self.value()? else {
+            return None;
+        };
+        Some(typed.clone())
+    }
+}
+
+/// The values of a text, in order.
+pub(super) fn spans(language: Language, tokens: &[Token]) -> Vec<Span> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let Some(found) = find(language, tokens, at) else {
+            at += 1;
+            continue;
+        };
+        let end = found.next.max(at + 1);
+        out.push(Span { start: at, end, readings: found.readings });
+        at = end;
+    }
+    out
+}
+
 /// What the question and the input say.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     values: Vec<Value>,
+    /// Runs of figures, and where in them a group begins or ends.
+    runs: Vec<(String, Vec<usize>)>,
     /// All words joined, for letters spelled from a name.
     words: Vec<String>,
     /// Values by the word before them.
@@ -64,22 +117,56 @@ pub(super) struct Known {
 impl Known {
     /// Reads one more text.
     pub(super) fn add(&mut self, language: Language, tokens: &[Token]) {
-        let mut at = 0;
-        while at < tokens.len() {
-            let text = &tokens[at].text;
-            self.words
-                .extend(text.split(['@', '.', '_', '-', '+']).filter(|w| w.len() > 1).map(String::from));
-            let Some(found) = find(language, tokens, at) else {
-                at += 1;
-                continue;
-            };
-            let next = found.next.max(at + 1);
-            self.values.extend(found.readings.iter().flatten().cloned());
-            if at > 0 && !tokens[at].starts_clause {
-                self.after.push((tokens[at - 1].text.clone(), found));
-            }
-            at = next;
+        for token in tokens {
+            let parts = token.text.split(['@', '.', '_', '-', '+']).filter(|w| w.len() > 1);
+            self.words.extend(parts.map(String::from));
         }
+        for pair in tokens.windows(2) {
+            self.words.push(pair.iter().map(|t| t.text.as_str()).collect());
+        }
+        let spans = spans(language, tokens);
+        for span in &spans {
+            self.values.extend(span.readings.iter().flatten().cloned());
+            if let Some(Value::Figures { figures, .. }) = span.value() {
+                self.runs.push((figures.clone(), joints(language, tokens, span)));
+            }
+            let lead = super::pairs::lead(tokens, &spans, span.start);
+            if !lead.is_empty() {
+                let found = Found { readings: span.readings.clone(), next: span.end };
+                self.after.push((String::from(lead), found));
+            }
+        }
+    }
+
+    /// Whether letters were spelled that make up this word: a recogniser may write them as one.
+    pub(super) fn spells(&self, word: &str) -> bool {
+        self.values.iter().any(|value| matches!(value, Value::Letters(letters) if letters == word))
+    }
+
+    /// Whether a run of figures ends in these.
+    pub(super) fn ends_in(&self, found: &Found) -> bool {
+        let mut figures = found.readings.iter().flatten().filter_map(|value| {
+            if let Value::Figures { figures, .. } = value { Some(figures) } else { None }
+        });
+        figures.next().is_some_and(|said| {
+            said.len() > 1 && self.runs.iter().any(|(run, _)| run.ends_with(said.as_str()))
+        })
+    }
+
+    /// A part of a longer run: whole groups of it, or its last four figures.
+    fn has_part(&self, part: &str) -> bool {
+        part.len() >= 4
+            && self.runs.iter().filter(|(run, _)| run.bytes().all(|b| b.is_ascii_digit())).any(
+                |(run, joints)| {
+                    // The beginning of a number and more than its first group is a number that was cut off.
+                    let begun = |at: usize| at == 0 && part.len() > 4;
+                    let groups = |at: &usize| {
+                        joints.contains(at) && joints.contains(&(at + part.len())) && !begun(*at)
+                    };
+                    let starts = (0..run.len()).filter(|at| run[*at..].starts_with(part));
+                    part.len() == 4 && run.ends_with(part) || starts.into_iter().any(|at| groups(&at))
+                },
+            )
     }
 
     /// Whether one reading of the words is known.
@@ -108,13 +195,15 @@ impl Known {
             Value::Ordinal(n) => {
                 any(&|v| v == value)
                     || !any(&|v| matches!(v, Value::Ordinal(_)))
-                        && self.has_figures(&alloc::format!("{n}"), false)
+                        && any(&|v| matches!(v, Value::Figures { figures, .. } if figures.parse() == Ok(*n)))
             }
             Value::Time(clock) => {
-                any(&|v| matches!(v, Value::Time(known) if known.covers(*clock)))
-                    || !any(&|v| matches!(v, Value::Time(_)))
-                        && clock.minute == 0
-                        && self.has_figures(&alloc::format!("{}", clock.hour), false)
+                let parted = |half| any(&|v| *v == Value::Part(half));
+                any(
+                    &|v| matches!(v, Value::Time(known) if known.covers(*clock) || known.half.is_none() && clock.half.is_some_and(parted) && known.covers(Clock { half: None, ..*clock })),
+                ) || !any(&|v| matches!(v, Value::Time(_)))
+                    && clock.minute == 0
+                    && self.has_figures(&alloc::format!("{}", clock.hour), false)
             }
             Value::Part(half) => self.has_half(*half),
             Value::Money { figures, currency } => {
@@ -122,10 +211,7 @@ impl Known {
                 any(&said) || !any(&|v| matches!(v, Value::Money { .. })) && self.has_figures(figures, false)
             }
             Value::Weekday(_) | Value::Month(_) | Value::Relative(_) => any(&|v| v == value),
-            Value::Letters(letters) => {
-                self.words.iter().any(|word| word.contains(letters.as_str()))
-                    || any(&|v| matches!(v, Value::Letters(known) if known.contains(letters.as_str())))
-            }
+            Value::Letters(letters) => self.words.iter().any(|word| word == letters) || any(&|v| v == value),
         }
     }
 
@@ -146,12 +232,7 @@ impl Known {
     fn has_figures(&self, figures: &str, spelled: bool) -> bool {
         self.values.iter().any(|known| match known {
             Value::Figures { figures: known, spelled: whole } => {
-                same(known, figures)
-                    || spelled
-                        && figures.len() >= 4
-                        && known.bytes().all(|digit| digit.is_ascii_digit())
-                        && (*whole || known.len() >= 6)
-                        && known.contains(figures)
+                same(known, figures) || spelled && (*whole || known.len() >= 6) && self.has_part(figures)
             }
             Value::Money { figures: known, .. } => same(known, figures),
             Value::Ordinal(n) => figures.parse() == Ok(*n),
@@ -168,6 +249,22 @@ impl Known {
     }
 }
 
+/// Where in a run of figures a group begins or ends: at each number of several figures and at each pause.
+fn joints(language: Language, tokens: &[Token], span: &Span) -> Vec<usize> {
+    let mut out = Vec::from([0]);
+    let (mut at, mut place, mut single) = (span.start, 0, true);
+    while at < span.end {
+        let Some(number) = figure_or_number(language, tokens, at) else { break };
+        let alone = number.figures.len() == 1;
+        if place > 0 && (tokens[at].starts_clause || !alone || !single) {
+            out.push(place);
+        }
+        (at, place, single) = (number.next.max(at + 1), place + number.figures.len(), alone);
+    }
+    out.push(place);
+    out
+}
+
 /// "15.50" is also said "fifteen fifty".
 fn same(known: &str, said: &str) -> bool {
     let bare = |text: &str| text.trim_start_matches('0').len();
@@ -180,7 +277,16 @@ fn same(known: &str, said: &str) -> bool {
 /// The value that begins at `at`.
 pub(super) fn find(language: Language, tokens: &[Token], at: usize) -> Option<Found> {
     if let Some((clock, next)) = clock::time(language, tokens, at) {
-        return Some(Found::one(Value::Time(clock), next));
+        let mut found = Found::one(Value::Time(clock), next);
+        // "Seis con cincuenta" is a time or a price.
+        let price = number(language, tokens, at)
+            .filter(|_| language == Language::Es)
+            .and_then(|whole| decimal(language, tokens, &whole))
+            .filter(|price| price.next == next);
+        if let Some(price) = price {
+            found.readings.push(Vec::from([Value::Figures { figures: price.figures, spelled: false }]));
+        }
+        return Some(found);
     }
     if let Some((half, next)) = clock::part_of_day(language, tokens, at) {
         return Some(Found::one(Value::Part(half), next));
@@ -209,8 +315,13 @@ fn run(language: Language, tokens: &[Token], at: usize) -> Option<Found> {
         let ordinal = first.value.map(Value::Ordinal)?;
         return Some(Found::one(ordinal, first.next));
     }
+    let first = decimal(language, tokens, &first).unwrap_or(first);
     if let Some(found) = money(language, tokens, &first) {
         return Some(found);
+    }
+    if let Some(day) = first.value.filter(|day| *day < 32 && is_day(language, tokens, at, &first)) {
+        let next = first.next + usize::from(language == Language::Ja);
+        return Some(Found::one(Value::Ordinal(day), next));
     }
     let mut numbers = Vec::from([first]);
     while let Some(more) = numbers.last().and_then(|last| figure_or_number(language, tokens, last.next)) {
@@ -227,6 +338,44 @@ fn run(language: Language, tokens: &[Token], at: usize) -> Option<Found> {
         return Some(Found::one(Value::Figures { figures: only.figures.clone(), spelled }, next));
     }
     Some(Found { readings: run_readings(&numbers), next })
+}
+
+/// "Six point five", "seis con cincuenta": the mark between a whole number and its decimals as it is said.
+fn decimal(language: Language, tokens: &[Token], whole: &Number) -> Option<Number> {
+    let marks = match language {
+        Language::En => "point",
+        Language::De => "komma",
+        Language::Es => "con|coma|punto",
+        Language::Fr => "virgule",
+        Language::Pt => "vírgula",
+        Language::Ja => "点",
+        Language::Hi => "दशमलव|पॉइंट",
+    };
+    let marked = tokens.get(whole.next).is_some_and(|t| !t.starts_clause && is_one_of(&t.text, marks));
+    let mut decimals =
+        number(language, tokens, whole.next + 1).filter(|n| marked && !n.ordinal && n.value.is_some())?;
+    if decimals.is_figure()
+        && let Some(second) = number(language, tokens, decimals.next).filter(Number::is_figure)
+    {
+        decimals.figures.push_str(&second.figures);
+        decimals.next = second.next;
+    }
+    let fits = decimals.figures.len() <= 2 && !whole.figures.contains('.') && whole.value.is_some();
+    let figures = alloc::format!("{}.{}", whole.figures, decimals.figures);
+    fits.then_some(Number { figures, value: None, next: decimals.next, ordinal: false })
+}
+
+/// "Le quinze", "el quince", "15日": a day of the month, though no ordinal.
+fn is_day(language: Language, tokens: &[Token], at: usize, number: &Number) -> bool {
+    let after = tokens.get(number.next).filter(|t| !t.starts_clause).map_or("", |t| t.text.as_str());
+    let before = if at > 0 && !tokens[at].starts_clause { tokens[at - 1].text.as_str() } else { "" };
+    let (_, months, _) = clock::names(language);
+    match language {
+        Language::Fr => before == "le" && (after.is_empty() || is_one_of(after, &months.replace('/', "|"))),
+        Language::Es => before == "el" && (after.is_empty() || after == "de"),
+        Language::Ja => after == "日" && tokens.get(number.next + 1).is_none_or(|t| t.text != "間"),
+        Language::En | Language::De | Language::Pt | Language::Hi => false,
+    }
 }
 
 fn run_readings(numbers: &[Number]) -> Vec<Vec<Value>> {
@@ -341,7 +490,12 @@ fn named_date(language: Language, tokens: &[Token], at: usize) -> Option<Found> 
             .max_by_key(|(len, _)| *len)
     };
     if let Some((len, day)) = place(weekdays) {
-        return Some(Found::one(Value::Weekday(u8::try_from(day).ok()?), at + len));
+        // "On Thursdays" is every Thursday.
+        let every = language == Language::En && tokens[at].text.ends_with('s');
+        return Some(Found::one(
+            Value::Weekday(u8::try_from(day).ok()? + if every { 7 } else { 0 }),
+            at + len,
+        ));
     }
     if let Some((len, month)) = place(months) {
         return Some(Found::one(Value::Month(u8::try_from(month).ok()?), at + len));

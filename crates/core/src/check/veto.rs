@@ -10,8 +10,10 @@ use super::grammar::{Item, Kind, items, said};
 use super::lexicon::{self, Class, Language, Lexicon};
 use super::marks::{markup, strange};
 use super::order::{self, Addresses};
-use super::text::{Token, is_one_of, longest, tokens};
-use super::value::{Found, Known};
+use super::pairs::{Pairs, codes, lead};
+use super::scope;
+use super::text::{Token, is_one_of, longest, spoken, tokens};
+use super::value::{Found, Known, Span, Value};
 
 /// Longest reply that is read, in characters. No plain yes is that long.
 pub const LONGEST_REPLY: usize = 2_000;
@@ -145,7 +147,7 @@ pub fn veto(reply: &Reply<'_>) -> Option<Veto> {
     if let Some(mark) = strange(reply.words) {
         return Some(Veto { kind: VetoKind::Unrelated, words: mark.to_string() });
     }
-    let tokens = tokens(&despelled(reply.words));
+    let tokens = spoken(language, reply.words);
     if tokens.is_empty() {
         return Some(Veto { kind: VetoKind::NoWords, words: String::new() });
     }
@@ -168,25 +170,6 @@ fn circumstance(reply: &Reply<'_>) -> Option<VetoKind> {
     reply.confidence.is_some_and(|percent| percent < LEAST_CONFIDENCE).then_some(VetoKind::Confidence)
 }
 
-/// "Y-E-S" is "yes": letters joined by hyphens are one word if all are single.
-fn despelled(words: &str) -> String {
-    let mut out = String::with_capacity(words.len());
-    for (index, word) in words.split(' ').enumerate() {
-        if index > 0 {
-            out.push(' ');
-        }
-        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-        let spelled = bare.contains('-') && bare.split('-').all(|part| part.chars().count() == 1);
-        let joined: String = bare.chars().filter(|c| *c != '-').collect();
-        if spelled && is_one_of(&joined.to_lowercase(), "yes|ja|oui|sí|sim") {
-            out.push_str(&joined)
-        } else {
-            out.push_str(word)
-        }
-    }
-    out
-}
-
 struct Judge<'a> {
     language: Language,
     lexicon: &'a Lexicon,
@@ -194,8 +177,12 @@ struct Judge<'a> {
     items: Vec<Item>,
     question: Vec<Token>,
     input: Vec<Token>,
+    /// Question and input.
+    held: Vec<Token>,
     known: Known,
     addresses: Addresses,
+    /// The reply's values.
+    said: Vec<Span>,
 }
 
 impl<'a> Judge<'a> {
@@ -206,10 +193,11 @@ impl<'a> Judge<'a> {
         let mut known = Known::default();
         known.add(language, &question);
         known.add(language, &input);
-        let said_or_held: Vec<Token> = question.iter().chain(&input).cloned().collect();
-        let addresses = Addresses::of(&said_or_held);
+        let held: Vec<Token> = question.iter().chain(&input).cloned().collect();
+        let addresses = Addresses::of(&held);
         let items = items(language, lexicon, tokens);
-        Self { language, lexicon, tokens, items, question, input, known, addresses }
+        let said = items.iter().filter_map(span).collect();
+        Self { language, lexicon, tokens, items, question, input, held, known, addresses, said }
     }
 
     fn veto(&self, reply: &Reply<'_>) -> Option<Veto> {
@@ -248,14 +236,17 @@ impl<'a> Judge<'a> {
                     return None;
                 }
             };
-            (!self.repeats(item)).then(|| self.on(kind, item))
+            (!self.repeats(item) && !self.echoes(item)).then(|| self.on(kind, item))
         })
     }
 
     /// "Yes, cancel it" where cancelling was asked: the words of the question are no denial of it.
     fn repeats(&self, item: &Item) -> bool {
-        let before = self.items.iter().take_while(|other| other.start < item.start);
-        let led = before.into_iter().any(|other| matches!(other.class(), Some(Class::Yes | Class::Grant)));
+        let led = self.items.iter().any(|other| match other.class() {
+            Some(Class::Yes) => true,
+            Some(Class::Grant) => other.start < item.start,
+            _ => false,
+        });
         let kind =
             matches!(item.class(), Some(Class::Negation | Class::Correction | Class::Hold | Class::Relay));
         let asked = |token: &Token| {
@@ -265,6 +256,18 @@ impl<'a> Judge<'a> {
             !denies && (pronoun || self.question.iter().any(|t| t.text == token.text))
         };
         led && kind && self.language != Language::Ja && self.tokens[item.start..item.end].iter().all(asked)
+    }
+
+    /// "I will" where the question asks "will you?".
+    fn echoes(&self, item: &Item) -> bool {
+        let word = |at: usize| self.tokens[at].text.as_str();
+        let asked =
+            |verb: &str| self.question.windows(2).any(|pair| pair[0].text == verb && pair[1].text == "you");
+        item.class() == Some(Class::Elsewhere)
+            && self.language == Language::En
+            && matches!(word(item.start), "i" | "we")
+            && item.end == item.start + 2
+            && asked(if word(item.start + 1) == "ll" { "will" } else { word(item.start + 1) })
     }
 
     /// The same phrase four times.
@@ -295,12 +298,46 @@ impl<'a> Judge<'a> {
                 let said = &self.tokens[item.start];
                 let known = self.question.iter().any(|t| self.same_word(t, said))
                     || self.is_in_input(&said.text)
-                    || self.is_written_out(said);
+                    || self.is_written_out(said)
+                    || self.known.spells(&said.text);
                 (!known).then(|| self.on(VetoKind::Unrelated, item))
             }
             Kind::Phrase(_) => None,
         });
-        strange.or_else(|| self.disorder()).or_else(|| self.whole())
+        strange.or_else(|| self.scope()).or_else(|| self.disorder()).or_else(|| self.whole())
+    }
+
+    /// Details, deeds and people that are not those of the question.
+    fn scope(&self) -> Option<Veto> {
+        let strays = |item: &&Item| match item.class() {
+            Some(Class::Detail) => !scope::is_asked(self.language, &self.held, self.tokens, item),
+            Some(Class::Grant) => scope::is_other_deed(&self.question, self.tokens, item),
+            _ => false,
+        };
+        if let Some(item) = self.items.iter().find(strays) {
+            return Some(self.on(VetoKind::Unrelated, item));
+        }
+        if let Some(at) = scope::bounds(self.language, &self.items, &self.held, self.tokens) {
+            let words = said(self.language, &self.tokens[at..self.tokens.len().min(at + 2)]);
+            return Some(Veto { kind: VetoKind::Value, words });
+        }
+        let recipient = scope::other_recipient(self.language, &self.held, self.tokens);
+        let pairs = Pairs::new(self.language, &self.question, self.tokens, &self.said);
+        let found = recipient.or_else(|| pairs.mispaired()).or_else(|| self.mistyped());
+        let (start, end) = found?;
+        let words = said(self.language, &self.tokens[start..end.min(self.tokens.len())]);
+        Some(Veto { kind: VetoKind::Value, words })
+    }
+
+    /// A row of letters and figures that is no part of the question's.
+    fn mistyped(&self) -> Option<(usize, usize)> {
+        let known = codes(self.language, &self.question);
+        let held: String = self.input.iter().map(|t| t.text.as_str()).collect();
+        let is_part = |code: &str| known.iter().any(|(row, ..)| row.contains(code)) || held.contains(code);
+        let (_, start, end) = codes(self.language, self.tokens)
+            .into_iter()
+            .find(|(code, ..)| !known.is_empty() && !is_part(code))?;
+        Some((start, end))
     }
 
     /// Words of the question in places where the question has others.
@@ -349,14 +386,17 @@ impl<'a> Judge<'a> {
 
     /// A value that was asked, and where it was asked: after "cancel" only what the question has after "cancel".
     fn is_known(&self, item: &Item, found: &Found) -> bool {
-        let leads = item.start > 0 && !self.tokens[item.start].starts_clause;
-        let before = if leads { self.tokens[item.start - 1].text.as_str() } else { "" };
+        let number = matches!(found.readings.first().and_then(|r| r.first()), Some(Value::Figures { .. }));
+        if number && order::is_after_ending(self.language, self.tokens, item.start) {
+            return self.known.ends_in(found);
+        }
+        let before = lead(self.tokens, &self.said, item.start);
         self.known.covers(found) && self.known.fits_after(before, found)
     }
 
     /// The same word, or another form of it, unless it is a name, a single letter or part of an address.
     fn same_word(&self, asked: &Token, said: &Token) -> bool {
-        if asked.text == said.text {
+        if asked.text == said.text || is_abbreviation(&asked.text, &said.text) {
             return true;
         }
         let fixed = |token: &Token| {
@@ -381,6 +421,7 @@ impl<'a> Judge<'a> {
             return plain(VetoKind::Acknowledgement);
         }
         let first = match (strong, weak) {
+            (None, None) if self.states(reply.question) => 0,
             (None, None) => return plain(VetoKind::NoAffirmation),
             (None, Some(_)) if self.hums() => return plain(VetoKind::Hedge),
             (Some(_), None) if self.orders() => return plain(VetoKind::NoAffirmation),
@@ -388,16 +429,38 @@ impl<'a> Judge<'a> {
             (None, Some(_)) if self.gushes() => return plain(VetoKind::Idiom),
             (strong, weak) => strong.unwrap_or(usize::MAX).min(weak.unwrap_or(usize::MAX)),
         };
-        if self.items.iter().take(first).any(Item::is_content) {
+        let content = self.items.iter().take(first).any(Item::is_content);
+        if content || scope::is_partial(self.language, &self.items, &self.question, self.tokens) {
             return plain(VetoKind::Partial);
         }
-        if let Some(last) = self.items.last().filter(|item| item.class() == Some(Class::And)) {
+        let cut_off = |item: &&Item| {
+            let word = item.class() == Some(Class::Neutral) && item.end == item.start + 1;
+            item.class() == Some(Class::And)
+                || word && scope::is_cut_off(self.language, &self.tokens[item.start])
+        };
+        if let Some(last) = self.items.last().filter(cut_off) {
             return Some(self.on(VetoKind::Unfinished, last));
         }
         if asked.choice {
             return plain(VetoKind::Choice);
         }
         if asked.denial { plain(VetoKind::NegatedQuestion) } else { None }
+    }
+
+    /// "That's the right number" to "is that the right number?".
+    fn states(&self, question: &str) -> bool {
+        let asked = tokens(question);
+        let tags = "is that|is this|is it";
+        let last = (0..asked.len()).rev().find(|at| longest(&asked, *at, tags) > 0);
+        let Some(rest) = last.and_then(|at| asked.get(at + 2..)).filter(|rest| rest.len() > 1) else {
+            return false;
+        };
+        let states = |at: usize| {
+            let len = longest(self.tokens, at, "that is|that s|this is|it is|it s");
+            let said = self.tokens.get(at + len..).unwrap_or_default();
+            len > 0 && said.len() >= rest.len() && said.iter().zip(rest).all(|(a, b)| a.text == b.text)
+        };
+        self.language == Language::En && (0..self.tokens.len()).any(states)
     }
 
     /// "Hmm, okay": a sound of thinking before words that only take note.
@@ -447,8 +510,41 @@ fn values_of(json: &str) -> Vec<Token> {
     tokens(&spaced)
 }
 
+/// A value among the items, with its place.
+fn span(item: &Item) -> Option<Span> {
+    match &item.kind {
+        Kind::Value(found) => {
+            Some(Span { start: item.start, end: item.end, readings: found.readings.clone() })
+        }
+        Kind::Phrase(_) | Kind::Word => None,
+    }
+}
+
+/// Titles and parts of addresses, short and written out: recognisers write either.
+const ABBREVIATIONS: &[&str] = &[
+    "dr|doctor|doktor|docteur|doutor",
+    "dra|doctora|doutora",
+    "mr|mister",
+    "mrs|missus|missis",
+    "prof|professor|profesor|professeur",
+    "st|street|saint",
+    "str|straße|strasse",
+    "ave|av|avenue|avenida|avda",
+    "rd|road",
+    "apt|apartment",
+    "blvd|boulevard",
+    "sr|señor|senhor",
+    "sra|señora|senhora",
+    "mme|madame",
+    "hr|herr",
+];
+
+fn is_abbreviation(asked: &str, said: &str) -> bool {
+    ABBREVIATIONS.iter().any(|row| is_one_of(asked, row) && is_one_of(said, row))
+}
+
 /// Another form of a word ("book", "booking"), by what the two share.
-fn is_inflected(asked: &str, said: &str) -> bool {
+pub(super) fn is_inflected(asked: &str, said: &str) -> bool {
     let (a, b) = (asked.chars().count(), said.chars().count());
     let shared = asked.chars().zip(said.chars()).take_while(|(x, y)| x == y).count();
     let alphabetic = |word: &str| word.chars().all(char::is_alphabetic);

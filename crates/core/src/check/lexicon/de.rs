@@ -111,7 +111,7 @@ const CORRECTION: &str = "\
     anderes|eigentlich|ändern|ändere|ändern sie|nur|jedoch|allerdings|fast|beinahe|nicht ganz|\
     noch ein|noch eine|noch einen|dazu|zusätzlich|außerdem|ich meine|ich meinte|korrektur|obwohl|\
     mehr|weniger|früher|halt|vielmehr|beziehungsweise|außer dass|genauer|tauschen|ersetzen|sollte|\
-    eher|bisschen";
+    eher|bisschen|und mich|und mir|und für mich|und uns";
 
 const HEDGE: &str = "\
     vielleicht|wahrscheinlich|vermutlich|möglicherweise|eventuell|ich glaube|glaub|glaube|\

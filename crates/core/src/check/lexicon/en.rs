@@ -9,7 +9,7 @@ pub(super) const LEXICON: Lexicon = Lexicon {
         (Class::Weak, WEAK),
         (Class::Detail, DETAIL),
         (Class::Neutral, NEUTRAL),
-        (Class::And, "and|also|so"),
+        (Class::And, "and|also|so|well"),
         (Class::Negation, NEGATION),
         (Class::Hold, HOLD),
         (Class::Question, QUESTION),
@@ -56,7 +56,8 @@ const YES: &str = "\
     it s all correct|that s perfectly right|si|ja|oui|sim|genau|exacto|correcto|claro|claro que si|\
     c est ca|hai|haan|naturally|roger|yessir|righto|i approve|approved|i accept|accepted|\
     i authorize|i authorise|i authorize it|authorized|authorised|granted|permission granted|\
-    yes indeed";
+    yes indeed|you have that right|you have that correct|you ve got that right|sure is|sure does|sure am|\
+    i will confirm|i ll confirm|i hereby confirm";
 
 const GRANT: &str = "\
     go ahead|go right ahead|go for it|do it|do that|do so|please do|do please|let s do it|\
@@ -69,7 +70,8 @@ const GRANT: &str = "\
     that works for me|that ll work|that will work|that works perfectly|good to go|please proceed|\
     proceed|lock it in|put it through|put that through|i d be happy with that|i m happy with that|\
     happy with that|i want you to|you have my permission|you have my consent|i give my consent|\
-    i consent|get it done|you do that|go|please go|let s book it|let s";
+    i consent|get it done|go|please go|let s book it|let s|we d like that|we would like that|\
+    we d love that|we d appreciate that";
 
 const WEAK: &str = "\
     okay|ok|okey|okey dokey|okie dokie|kay|alright|sure|great|perfect|lovely|excellent|wonderful|\
@@ -89,15 +91,18 @@ const NEUTRAL: &str = "\
     please|thanks|thank you|thank you so much|thank you very much|thanks so much|thanks a lot|\
     thanks very much|many thanks|cheers|much appreciated|thanks for your help|\
     thank you for your help|thank you for that|thanks for that|thanks for asking|thank you kindly|\
-    a lot|so much|very much|um|uh|umm|uhm|er|erm|ah|oh|well|it|that|this|them|those|these|the|a|an|\
+    a lot|so much|very much|um|uh|umm|uhm|er|erm|ah|oh|it|that|this|them|those|these|the|a|an|\
     to|of|in|on|at|for|with|under|by|me|my|mine|us|i|you|sir|madam|ma am|mam|miss|ladies|is|s|are|\
     re|am|m|be|will|ll|would|d|it s|that s|is fine|s fine|is correct|s correct|is right|s right|\
     is good|is okay|is perfect|are correct|are right|are fine|works|the name|both|both of them|\
     all of it|all of that|all of them|everything|that one|the one|account|number|ending|ending in|\
-    o clock|for me|then|very|really|do|there|dear|mate|love|darling|let me confirm|the right number|\
+    o clock|for me|then|very|really|do|dear|mate|love|darling|let me confirm|the right number|\
     the right one|right number|to confirm|i want to|i want|i d like|i would like|like|right away|\
-    straight away|as you said|as discussed|as planned|for us|go|done|my friend|here|happy|sure|as|\
-    from|until|totally|all|dot|underscore|hyphen|dash|point|fine|right|good|all right|cool";
+    straight away|as you said|as discussed|as planned|for us|go|my friend|happy|sure|as|\
+    from|totally|all|dot|underscore|hyphen|dash|point|fine|right|good|all right|cool|\
+    make the|make this|make my|do the|do this|is right too|is correct too|is fine too|is good too|are right too|are correct too|is okay too|if you could|\
+    if you would|if you please|if you would please|if you dont mind|ones|ends in|ends with|it ends in|ending with|\
+    last four|last four digits|last digits";
 
 const DETAIL: &str = "\
     email|e mail|mail|address|number|phone|phone number|name|date|time|day|card|account|amount|\
@@ -113,7 +118,8 @@ const NEGATION: &str = "\
     scratch that|undo|nicht|pas|nee|hell no|absolutely not|of course not|certainly not|\
     definitely not|sure not|cancel it|cancel|don|hate|dislike|mistake|mistaken|against|disagree|\
     deny|not wrong|i m good|we re good|i m fine|we re fine|i m all right|i m okay|hold off|bother|\
-    don t bother|pass|i ll pass";
+    don t bother|pass|i ll pass|\
+    cancel both|cancel all|cancel everything|cancel them|delete both|delete all|delete everything|delete them";
 
 const HOLD: &str = "\
     wait|hold on|hang on|hold up|hold it|hold the line|hold please|one moment|a moment|moment|\
@@ -143,7 +149,7 @@ const CORRECTION: &str = "\
     however|only|just|other|the other one|another|different|else|add|plus|minus|more|less|almost|\
     nearly|not quite|i mean|i meant|better|prefer|correction|too|should be|earlier|later|move it|\
     swap|replace|remove|half|apart from|besides|higher|lower|bigger|smaller|one more thing|wait no|\
-    or|update|edit|fix|modify|should have been|was supposed to|meant|bit";
+    or|update|edit|fix|modify|should have been|was supposed to|meant|bit|and me|and us";
 
 const HEDGE: &str = "\
     i guess|i guess so|guess so|maybe|perhaps|possibly|probably|presumably|supposedly|i think|\
@@ -154,7 +160,7 @@ const HEDGE: &str = "\
     why not|i don t see why not|nothing wrong with that|don t mind|dont mind|i m easy|i assume|\
     i imagine|i reckon|reckon|sure i guess|not sure|what the heck|what the hell|might|ish|\
     i trust you|fair enough|so so|mostly|partly|partially|somewhat|likely|fingers crossed|if i must|\
-    if you like|i dunno|dunno|doubt|either|either way|any|anything|whichever|i feel|in theory|\
+    if you like|if you d like|if you would like|if you want|if you wish|i dunno|dunno|doubt|either|either way|any|anything|whichever|i feel|in theory|\
     in principle|technically|eventually|ought to|i expect|sometime|some|can t complain|i know that|\
     i know it|oh well|i have no choice|try|hope";
 
@@ -167,13 +173,15 @@ const ELSEWHERE: &str = "\
     hello|hey|i heard|i hear|i understand|understood|got it|i see|noted|still here|i m here|\
     i m still here|still|speaking|yes speaking|this is he|this is she|go on|i m listening|listening|\
     can hear|i can hear you|voicemail|leave a message|available agent|good morning|good afternoon|\
-    good evening|goodbye|bye|alexa|siri|google|you re welcome|interesting|makes sense|hi";
+    good evening|goodbye|bye|alexa|siri|google|you re welcome|interesting|makes sense|hi|here|there|\
+    i will|i ll|we will|we ll|it s me|it is me|this is me|done|i m done|i am done|we re done";
 
 const IDIOM: &str = "\
     yeah right|oh right|oh great|oh perfect|oh sure|oh wonderful|oh lovely|oh fantastic|just great|\
     just perfect|yeah yeah|ya right|fine whatever|great just great|oh brilliant|as if|big deal|\
     very funny|ha|haha|lol|yes and no|no yes|blah|oh yeah|oh really|really|suit yourself|\
-    sure why not|knock yourself out|how wonderful|how nice";
+    sure why not|knock yourself out|how wonderful|how nice|\
+    you do that";
 
 const INJECTION: &str = "\
     system|assistant|user|verdict|output|ignore previous|ignore all|ignore the|ignore|disregard|\

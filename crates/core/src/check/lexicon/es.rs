@@ -99,7 +99,7 @@ const CORRECTION: &str = "\
     pero|sino|mejor|en vez|en lugar|en realidad|la verdad|cambie|cambia|cambiar|cámbielo|cambio|\
     casi|solo|sólo|solamente|únicamente|otro|otra|otros|otras|más bien|digo|quise decir|sin embargo|\
     corrija|corrección|además|también|añada|agregue|agrega|y también|más|menos|antes|debería|\
-    tendría|prefiero|preferiría|demasiado|o|diferente";
+    tendría|prefiero|preferiría|demasiado|o|diferente|y yo|y a mí|y para mí";
 
 const HEDGE: &str = "\
     quizás|quizá|tal vez|a lo mejor|puede ser|podría ser|probablemente|posiblemente|creo|creo que|\

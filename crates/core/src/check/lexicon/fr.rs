@@ -109,7 +109,7 @@ const CORRECTION: &str = "\
     seulement|uniquement|autre|autres|cependant|toutefois|par contre|en revanche|je veux dire|\
     je voulais dire|plus|moins|mieux|pas tout à fait|ajoutez|ajoute|aussi|également|en plus|\
     rectification|correction|préfère|préférerais|sinon|ou|ou plutôt|que le|trop|sauf le|finalement|\
-    en réalité|à part|encore un|encore une";
+    en réalité|à part|encore un|encore une|et moi|et pour moi";
 
 const HEDGE: &str = "\
     peut être|probablement|sans doute|sûrement|je pense|je pense que oui|je crois|je crois que oui|\

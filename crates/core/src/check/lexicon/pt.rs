@@ -99,7 +99,7 @@ const CORRECTION: &str = "\
     mas|porém|só que|na verdade|em vez|ao invés|no lugar|melhor|muda|mude|mudar|troca|troque|trocar|\
     altera|altere|alterar|quase|só|somente|apenas|outro|outra|outros|outras|quer dizer|quis dizer|\
     aliás|entretanto|contudo|mais|menos|também|além|adicione|acrescenta|acrescente|correção|prefiro|\
-    preferia|ou|diferente|deveria|todavia|bom mas|mais um|mais uma|demais";
+    preferia|ou|diferente|deveria|todavia|bom mas|mais um|mais uma|demais|e eu|e para mim|e pra mim";
 
 const HEDGE: &str = "\
     talvez|acho|acho que|acho que sim|creio|creio que|creio que sim|penso que sim|imagino|\
