@@ -32,7 +32,8 @@ fn main() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let models = std::env::var_os("SAYBACK_MODELS").map_or_else(|| repository.join("models"), PathBuf::from);
     let file = models.join("silero_vad.onnx");
-    let silero = file.is_file().then(|| SileroModel::load(&file, 1).expect("the file holds the Silero model"));
+    let silero =
+        file.is_file().then(|| SileroModel::load(&file, 1).expect("the file holds the Silero model"));
     println!("model: {}", if silero.is_some() { "Silero" } else { "the light one" });
     let folders = std::iter::once(repository.join("tests/audio")).chain(given);
     let words: Vec<_> = folders.flat_map(|folder| words(&folder)).collect();
