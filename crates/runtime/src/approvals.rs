@@ -21,6 +21,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::clock::unix_millis;
+use crate::conversations::{Conversations, LostRun};
 
 /// How often whoever waits looks at a store that another process may have written to.
 pub const LOOK: Duration = Duration::from_secs(1);
@@ -333,11 +334,12 @@ impl ApprovalQueue {
         self.store.leave().await
     }
 
-    /// Says again and again that this server lives, and voids what dead ones left, for as long as it is polled.
+    /// Says again and again that this server lives, voids what dead ones asked for and gives up the runs that they left in
+    /// `conversations`, for as long as it is polled.
     ///
     /// A store that was away was away for all: whoever comes back first would take the others for dead. So only a server
     /// that has itself been heard for all of [`DEAD`] says so of another.
-    pub async fn keep_alive(self) {
+    pub async fn keep_alive(self, conversations: Option<Arc<dyn Conversations>>) {
         let (mut beats, mut every) = (0, tokio::time::interval(BEAT));
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let enough = DEAD.as_secs() / BEAT.as_secs() + 1;
@@ -346,19 +348,32 @@ impl ApprovalQueue {
             let done = match self.beat().await {
                 Ok(()) => {
                     beats += 1;
-                    if beats > enough { self.void_orphans(DEAD).await } else { Ok(0) }
+                    if beats > enough { self.clear_up(conversations.as_deref()).await } else { Ok(()) }
                 }
-                Err(error) => Err(error),
+                Err(error) => Err(error.to_string()),
             };
-            match done {
-                Ok(0) => {}
-                Ok(void) => tracing::warn!("{void} approvals are void: their server is gone"),
-                Err(error) => {
-                    beats = 0;
-                    tracing::warn!("other servers may take this one for dead: {error}");
-                }
+            if let Err(error) = done {
+                beats = 0;
+                tracing::warn!("other servers may take this one for dead: {error}");
             }
         }
+    }
+
+    /// What dead servers left.
+    async fn clear_up(&self, conversations: Option<&dyn Conversations>) -> Result<(), String> {
+        let void = self.void_orphans(DEAD).await.map_err(|error| error.to_string())?;
+        if void > 0 {
+            tracing::warn!("{void} approvals are void: their server is gone");
+        }
+        let Some(conversations) = conversations else { return Ok(()) };
+        for lost in conversations.give_up(DEAD).await.map_err(|error| error.to_string())? {
+            let LostRun { conversation, tool, idempotency_key } = lost;
+            tracing::warn!(
+                "the outcome of {tool} in {conversation} is unknown: it had begun on a server that is gone, and is not \
+                 run again (idempotency key {idempotency_key})"
+            );
+        }
+        Ok(())
     }
 
     /// One of them, as it stands.

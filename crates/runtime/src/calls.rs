@@ -1,6 +1,6 @@
 //! The calls of a server: which there are, what happened in them, and how they are spoken to from outside.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sayback_core::{Event, Time};
@@ -137,6 +137,8 @@ struct Shared {
     entries: Mutex<BTreeMap<Arc<str>, Entry>>,
     /// Calls that are over, oldest first.
     over: Mutex<VecDeque<Arc<str>>>,
+    /// Ids of conversations that are being opened again.
+    claimed: Mutex<BTreeSet<Arc<str>>>,
     keep: usize,
     all: broadcast::Sender<News>,
     live: watch::Sender<usize>,
@@ -155,6 +157,7 @@ impl Calls {
         let shared = Shared {
             entries: Mutex::default(),
             over: Mutex::default(),
+            claimed: Mutex::default(),
             keep,
             all: broadcast::channel(BEHIND).0,
             live: watch::channel(0).0,
@@ -272,13 +275,35 @@ impl Calls {
         reserved.then(|| Place { calls: self.clone() })
     }
 
+    /// Keeps an id for a stored conversation that is to go on under it; `None` while one of that id goes on here, or is
+    /// being opened by somebody else.
+    pub fn claim(&self, id: &str) -> Option<ClaimedId> {
+        let id: Arc<str> = id.into();
+        let mut claimed = self.claimed();
+        if self.entries().get(&id).is_some_and(|entry| entry.view.live) || !claimed.insert(Arc::clone(&id)) {
+            return None;
+        }
+        Some(ClaimedId { calls: self.clone(), id })
+    }
+
+    fn claimed(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
+        self.shared.claimed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn over(&self) -> MutexGuard<'_, VecDeque<Arc<str>>> {
+        self.shared.over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A call has begun. Gives what writes its log here.
     pub(crate) fn enter(&self, view: CallView, call: mpsc::Sender<Event>, ends: Ends) -> CallLog {
         let id: Arc<str> = view.call.as_str().into();
         let news = broadcast::channel(BEHIND).0;
         let entry = Entry { view, lines: VecDeque::new(), news: Some(news), call, ends };
         self.shared.taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.entries().insert(Arc::clone(&id), entry);
+        if self.entries().insert(Arc::clone(&id), entry).is_some() {
+            // It was over, and goes on.
+            self.over().retain(|over| *over != id);
+        }
         CallLog { calls: self.clone(), id, redactor: None }
     }
 
@@ -307,7 +332,7 @@ impl Calls {
             entry.news = None;
             entry.ends.control = None;
         }
-        let mut over = self.shared.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut over = self.over();
         over.push_back(Arc::clone(id));
         while over.len() > self.shared.keep {
             if let Some(oldest) = over.pop_front() {
@@ -324,6 +349,26 @@ fn follow_question(view: &mut CallView, line: &Value) {
         Some("question.dropped" | "tool.started") => view.question = None,
         Some("call.ended") => view.ended = Some(text("reason")),
         _ => {}
+    }
+}
+
+/// An id that is kept for one who opens a conversation again; it is free again when this is dropped.
+#[derive(Debug)]
+pub struct ClaimedId {
+    calls: Calls,
+    id: Arc<str>,
+}
+
+impl ClaimedId {
+    /// The id.
+    pub fn as_str(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Drop for ClaimedId {
+    fn drop(&mut self) {
+        self.calls.claimed().remove(&self.id);
     }
 }
 

@@ -20,11 +20,12 @@ use crate::agent::{Agent, AskContext, RunContext, Tool, run_confirmed, run_plain
 use crate::clock::{Clock, calendar};
 use crate::ears::Listener;
 use crate::events::event_line;
-use crate::journal::{ConfirmedRun, Journal, Snapshot, exactly_once, on_disk};
+use crate::journal::{ConfirmedRun, Journal, Snapshot, exactly_once};
 use crate::line::Line;
 use crate::llm::{Llm, LlmError, LlmEvent, LlmRequest};
 use crate::prepare::{find, prepare};
 use crate::prompt::{check_answer, check_request, step_request, transfer_tool};
+use crate::redact::{Detail, Learner, RedactedJournal, Redactor};
 
 /// Events that may wait for the call's task. A line that fills it waits: nothing is dropped.
 pub const QUEUE: usize = 1_024;
@@ -144,6 +145,13 @@ impl Driver {
     /// goes on. Without one, a run is made once within this process, and nothing survives it.
     pub fn write_to(&mut self, journal: Arc<dyn Journal>) {
         self.journal = Some(journal);
+    }
+
+    /// The same, with a journal that is told none of these details.
+    pub fn write_redacted_to(&mut self, journal: Arc<dyn Journal>, kinds: &[Detail]) {
+        let Some(redactor) = Redactor::new(kinds) else { return self.write_to(journal) };
+        self.observe(Box::new(Learner(redactor.clone())));
+        self.write_to(Arc::new(RedactedJournal::new(journal, redactor)));
     }
 
     /// Gives the call its variables, which questions and tools may use: headers, and what the service passed on.
@@ -353,7 +361,7 @@ impl Driver {
             if let Some(before) = before {
                 let _ = before.await;
             }
-            if let Err(error) = on_disk(move || journal.keep(&now)).await {
+            if let Err(error) = journal.keep(&now).await {
                 tracing::error!("the conversation could not be kept: {error}");
             }
         }));

@@ -9,7 +9,9 @@
 //! is opened again, and never run again by itself (VC-79).
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
 use sayback_core::{Confirmation, HoldId, Reopened, ToolOutcome, ToolRef};
 
 /// A confirmed run that is about to begin.
@@ -83,27 +85,33 @@ pub enum JournalError {
     Failed(String),
 }
 
-/// The journal of one conversation. Each method returns only when what it wrote survives a crash of the machine.
+/// The journal of one conversation. What a method wrote survives a crash of the machine once it is done, and it holds no
+/// executor's thread up meanwhile. One that is given up half way may have written or not, and does not leave half of it.
+#[async_trait]
 pub trait Journal: Send + Sync + std::fmt::Debug {
     /// Writes that a run begins, with the conversation as it stands, in one step. Compare-and-set on the hold and the
     /// attempt: of any number of callers, one gets `Fresh`.
     ///
     /// # Errors
     /// Nothing was written, or that is not known: then nothing may run.
-    fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError>;
+    async fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError>;
 
     /// Writes what came of a run; also of one whose outcome was called unknown before (VC-62).
     ///
     /// # Errors
     /// The outcome is not written: the run counts as one whose outcome is unknown.
-    fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError>;
+    async fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError>;
 
     /// Keeps the conversation as it stands, in place of what was kept before.
     ///
     /// # Errors
     /// The older one stays.
-    fn keep(&self, now: &Snapshot) -> Result<(), JournalError>;
+    async fn keep(&self, now: &Snapshot) -> Result<(), JournalError>;
 }
+
+/// An outcome that could not be written is tried again so often, at such intervals: for five minutes.
+const TRIES: u32 = 60;
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Makes a run exactly once: written down first, then made, then its outcome written. Nothing runs that is not written.
 pub async fn exactly_once(
@@ -112,9 +120,7 @@ pub async fn exactly_once(
     now: Snapshot,
     make: impl Future<Output = ToolOutcome> + Send,
 ) -> ToolOutcome {
-    let (writer, starting) = (Arc::clone(&journal), run.clone());
-    let begun = on_disk(move || writer.begin(&starting, &now)).await;
-    match begun {
+    match journal.begin(&run, &now).await {
         Ok(Begun::Fresh) => {}
         Ok(Begun::Already) => {
             return not_run(
@@ -131,23 +137,99 @@ pub async fn exactly_once(
         }
     }
     let outcome = make.await;
-    let finished = outcome.clone();
-    if let Err(error) = on_disk(move || journal.finish(&run, &finished)).await {
-        tracing::error!("what came of a confirmed run could not be written down: {error}");
+    if let Err(error) = journal.finish(&run, &outcome).await {
+        tracing::error!(
+            "what came of a confirmed run could not be written down, and is tried again: {error}"
+        );
+        tokio::spawn(finish_later(journal, run, outcome.clone()));
     }
     outcome
+}
+
+/// Writes an outcome once its store is back. Until then the run counts as one whose outcome is unknown, and the call does
+/// not wait for it: what it was told is true.
+async fn finish_later(journal: Arc<dyn Journal>, run: ConfirmedRun, outcome: ToolOutcome) {
+    let mut again = tokio::time::interval(AGAIN);
+    again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    for _ in 0..TRIES {
+        again.tick().await;
+        if journal.finish(&run, &outcome).await.is_ok() {
+            return;
+        }
+    }
+    tracing::error!(
+        "what came of {} was not written down (idempotency key {})",
+        run.tool.name,
+        run.idempotency_key
+    );
 }
 
 fn not_run(run: &ConfirmedRun, why: &str) -> ToolOutcome {
     ToolOutcome::NotRun { message: format!("{} was not run: {why}. Tell the caller.", run.tool.name) }
 }
 
-/// Writes away from the call's own thread: a write waits for the disk.
-pub(crate) async fn on_disk<T: Send + 'static>(
-    write: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
-) -> Result<T, JournalError> {
-    match tokio::task::spawn_blocking(write).await {
-        Ok(result) => result,
-        Err(error) => Err(JournalError::Failed(format!("the write broke off: {error}"))),
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// A journal whose store is away for so many outcomes.
+    #[derive(Debug)]
+    struct Away {
+        left: Mutex<u32>,
+        written: Mutex<Vec<ToolOutcome>>,
+        done: Notify,
+    }
+
+    #[async_trait]
+    impl Journal for Away {
+        async fn begin(&self, _: &ConfirmedRun, _: &Snapshot) -> Result<Begun, JournalError> {
+            Ok(Begun::Fresh)
+        }
+
+        async fn finish(&self, _: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
+            let mut left = self.left.lock().unwrap();
+            if *left > 0 {
+                *left -= 1;
+                return Err(JournalError::Failed("nobody answers".to_owned()));
+            }
+            self.written.lock().unwrap().push(outcome.clone());
+            self.done.notify_one();
+            Ok(())
+        }
+
+        async fn keep(&self, _: &Snapshot) -> Result<(), JournalError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_outcome_that_could_not_be_written_is_told_at_once_and_written_when_the_store_is_back() {
+        let away = Away { left: Mutex::new(1), written: Mutex::default(), done: Notify::new() };
+        let journal = Arc::new(away);
+        let run = ConfirmedRun {
+            hold: HoldId(1),
+            attempt: 1,
+            idempotency_key: "c/h_01".to_owned(),
+            call: "call".to_owned(),
+            tool: ToolRef {
+                skill: "s".to_owned(),
+                name: "pay".to_owned(),
+                definition: "sha256:1".to_owned(),
+            },
+            input_hash: "sha256:2".to_owned(),
+            confirmed_by: "yes".to_owned(),
+        };
+        let now = Snapshot { order: 1, conversation: Reopened::default() };
+        let paid = ToolOutcome::Done { message: "paid".to_owned() };
+        let made = paid.clone();
+        let told = exactly_once(Arc::clone(&journal) as Arc<dyn Journal>, run, now, async { made }).await;
+        assert_eq!(told, paid);
+        assert!(journal.written.lock().unwrap().is_empty());
+        journal.done.notified().await;
+        assert_eq!(*journal.written.lock().unwrap(), [paid]);
     }
 }

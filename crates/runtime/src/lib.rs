@@ -10,6 +10,7 @@ pub mod approver;
 pub mod calls;
 pub mod chat;
 pub mod clock;
+pub mod conversations;
 pub mod driver;
 pub mod ears;
 pub mod events;

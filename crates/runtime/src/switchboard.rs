@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sayback_core::{CallStart, Event};
+use sayback_core::{CallStart, Event, Reopened};
 use sayback_media::{EndOfTurn, SpeechProbability};
 use serde::Serialize;
 use tokio::sync::mpsc::Sender;
@@ -19,7 +19,7 @@ use crate::agent::Agent;
 use crate::answering::{Answering, Words};
 use crate::approvals::ApprovalQueue;
 use crate::approver::QueueApprover;
-use crate::calls::{CallLog, CallView, Calls, Ends, LineControl, Place};
+use crate::calls::{CallLog, CallView, Calls, ClaimedId, Ends, LineControl, Place};
 use crate::chat::{Chat, ChatLine};
 use crate::clock::{Clock, unix_seconds};
 use crate::driver::{Driver, Observer, Parts, Screen};
@@ -119,9 +119,15 @@ pub trait Witnesses: Send + Sync + std::fmt::Debug {
     fn of(&self, call: &CallView, desk: &Desk) -> Witness;
 
     /// Where its confirmed runs are written before they are made. Without one a run is made once within this process,
-    /// and a crash in the middle of it is not told afterwards.
-    fn journal(&self, _call: &CallView, _desk: &Desk) -> Option<Arc<dyn Journal>> {
-        None
+    /// and a crash in the middle of it is not told afterwards. `reopened` is that of a stored conversation which goes on:
+    /// then it is that one.
+    fn journal(
+        &self,
+        _call: &CallView,
+        _desk: &Desk,
+        reopened: Option<Arc<dyn Journal>>,
+    ) -> Option<Arc<dyn Journal>> {
+        reopened
     }
 
     /// The call is over. May take its time: it is called where that holds nobody up.
@@ -298,7 +304,7 @@ impl Switchboard {
         let desk = self.shared.desks.find(&asked).await?;
         let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{:x}-{number}-{:016x}", asked.transport, unix_seconds(), unguessable(&asked)?);
-        Ok(Admitted { board: self.clone(), place, desk, asked, id })
+        Ok(Admitted { board: self.clone(), place, desk, asked, id, resumed: None })
     }
 
     /// Takes no more calls, waits for those that go on, and after `patience` asks them to end.
@@ -335,6 +341,18 @@ pub struct Admitted {
     desk: Arc<Desk>,
     asked: Asked,
     id: String,
+    resumed: Option<Resumed>,
+}
+
+/// A stored conversation that goes on.
+#[derive(Debug)]
+pub struct Resumed {
+    /// Its id, kept for it among the calls.
+    pub id: ClaimedId,
+    /// What was said before.
+    pub conversation: Reopened,
+    /// Where it is written from now on.
+    pub journal: Arc<dyn Journal>,
 }
 
 /// A call that has begun.
@@ -391,6 +409,13 @@ impl Admitted {
         id
     }
 
+    /// Goes on with a stored conversation in text, under the id that it has; gives that.
+    pub fn resume_chat(mut self, clock: Clock, resumed: Resumed) -> String {
+        resumed.id.as_str().clone_into(&mut self.id);
+        self.resumed = Some(resumed);
+        self.start_chat(clock)
+    }
+
     /// Everything of a call but its ears.
     fn open(
         self,
@@ -399,8 +424,9 @@ impl Admitted {
         clock: Clock,
         chat: Option<Chat>,
     ) -> Opened {
-        let Self { board, place, desk, asked, id } = self;
+        let Self { board, place, desk, asked, id, resumed } = self;
         let view = view(&id, &desk, &asked);
+        let (before, reopened) = resumed.map(|r| ((r.conversation, r.id), r.journal)).unzip();
         let witnesses = board.shared.witnesses.clone();
         let Witness { observers, recorder, notice } =
             witnesses.as_ref().map(|w| w.of(&view, &desk)).unwrap_or_default();
@@ -413,10 +439,13 @@ impl Admitted {
             call: id.clone(),
             clock,
         };
-        let journal = witnesses.as_ref().and_then(|w| w.journal(&view, &desk));
+        let journal = match &witnesses {
+            Some(witnesses) => witnesses.journal(&view, &desk, reopened),
+            None => reopened,
+        };
         let (mut driver, call) = Driver::new(parts);
         if let Some(journal) = journal {
-            driver.write_to(journal);
+            driver.write_redacted_to(journal, &desk.redact);
         }
         let opening = greeting(notice.clone(), desk.agent.greeting.clone());
         let (opening, answering) = if asked.outbound {
@@ -441,7 +470,8 @@ impl Admitted {
         let longest = board.shared.limits.longest;
         let held =
             Held { call: call.clone(), log, place, clock, longest, witnesses, recorder: recorder.clone() };
-        Opened { board, desk, id, call, recorder, driver, start, held, answering, outbound: asked.outbound }
+        let outbound = asked.outbound;
+        Opened { board, desk, id, call, recorder, driver, before, start, held, answering, outbound }
     }
 }
 
@@ -453,6 +483,8 @@ struct Opened {
     call: Sender<Event>,
     recorder: Option<Recorder>,
     driver: Driver,
+    /// What was said before, if this goes on, and the id that is kept for it until it has begun.
+    before: Option<(Reopened, ClaimedId)>,
     start: CallStart,
     held: Held,
     /// Who has answered is not known yet: a call that we make.
@@ -462,13 +494,14 @@ struct Opened {
 
 impl Opened {
     fn begin(self) {
-        let Self { board, id, call, driver, start, held, outbound, .. } = self;
+        let Self { board, id, call, driver, before, start, held, outbound, .. } = self;
         // Before anybody else has the queue: nothing may overtake the beginning. It is empty, so there is room.
-        if outbound && call.try_send(Event::Unanswered).is_err() {
-            tracing::error!("the call {id} has no room for its beginning");
-        }
-        if call.try_send(Event::CallStarted(start)).is_err() {
-            tracing::error!("the call {id} has no room for its beginning");
+        let before = before.map(|(conversation, _begun)| Event::Reopened(conversation));
+        let unanswered = outbound.then_some(Event::Unanswered);
+        for event in [before, unanswered, Some(Event::CallStarted(start))].into_iter().flatten() {
+            if call.try_send(event).is_err() {
+                tracing::error!("the call {id} has no room for its beginning");
+            }
         }
         board.spawn(hold(driver, id, held));
     }

@@ -124,6 +124,91 @@ async fn an_approval_given_at_one_server_resumes_a_call_on_another_and_a_dead_se
     assert_eq!(two.stop(), Some(0));
 }
 
+/// A desk whose tool writes down the key that it was given, and then waits until the test's folder is gone.
+fn desk(folder: &Path, url: &str, steps: &[Value]) -> Server {
+    let ran = folder.join("ran").display().to_string();
+    let work = format!("echo $SAYBACK_IDEMPOTENCY_KEY >> {ran}; while [ -e {ran} ]; do sleep 0.1; done");
+    let desk = BANK.replace("approval = \"reviewer\"\n", "confirm = \"Shall I send {{ amount }}?\"\n");
+    let desk = desk.replace(
+        "{ reply = { message = \"Sent {{ amount }}.\" } }",
+        &format!("{{ command = [\"sh\", \"-c\", {work:?}] }}"),
+    );
+    let own = tempfile::tempdir_in(folder).unwrap().keep();
+    let config = config(&own, url);
+    std::fs::write(own.join("bank.toml"), desk).unwrap();
+    let script: String = steps.iter().map(|step| format!("{step}\n")).collect();
+    std::fs::write(own.join("script.jsonl"), script).unwrap();
+    Server::run(&own, &config, Command::new(PROGRAM))
+}
+
+fn write(at: &Server, chat: &str, text: &str) {
+    let json = [("Content-Type", "application/json")];
+    let body = json!({ "text": text }).to_string();
+    let (status, answer) = at.ask("POST", &format!("/v1/chats/{chat}/messages"), &json, &body);
+    assert_eq!(status, 202, "{answer}");
+}
+
+fn shows(at: &Server, chat: &str, what: &str) -> Option<Value> {
+    let shown = at.get(&format!("/v1/chats/{chat}"));
+    shown.contains(what).then(|| serde_json::from_str(&shown).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vc_79_a_run_that_a_killed_server_had_begun_is_told_as_unknown_by_another_and_never_run_again() {
+    if !has_models() || !postgres_server::installed() {
+        return;
+    }
+    let database = postgres_server::Server::start(&["fsync=off"]);
+    let folder = tempfile::tempdir().unwrap();
+    let call = json!({ "call": { "tool": "transfer_money", "input": { "amount": 500 } } });
+    let one = desk(folder.path(), &database.url(), &[call, json!({ "verdict": "yes" })]);
+    let two = desk(
+        folder.path(),
+        &database.url(),
+        &[json!({ "say": "It may have been sent." }), json!({ "say": "Anything else?" })],
+    );
+    let chat = one.post("/v1/chats", &json!({}))["chat"].as_str().unwrap().to_owned();
+    write(&one, &chat, "Send 500.");
+    until("it is asked", || shows(&one, &chat, "Shall I send 500?")).await;
+    write(&one, &chat, "yes");
+    let ran = || std::fs::read_to_string(folder.path().join("ran")).unwrap_or_default();
+    until("the run has begun", || (!ran().is_empty()).then_some(())).await;
+    let stored =
+        || -> Value { serde_json::from_str(&two.get(&format!("/v1/conversations/{chat}"))).unwrap() };
+    assert_eq!(stored()["runs"][0]["state"], "started", "it was written down before it began: {}", stored());
+    // In the middle of the run, as a crash would.
+    drop(one);
+    until("it is noticed", || (stored()["runs"][0]["state"] == "outcome_unknown").then_some(())).await;
+    let listed: Value = serde_json::from_str(&two.get("/v1/conversations")).unwrap();
+    let found = &listed["conversations"][0];
+    assert_eq!(
+        (found["id"].as_str(), &found["runs"], &found["unknown"]),
+        (Some(&*chat), &json!(1), &json!(1))
+    );
+    assert_eq!(stored()["runs"][0]["idempotency_key"], ran().trim(), "what to look for");
+    // The caller goes on at the other server: the model is told, and nothing runs a second time.
+    let on = two.post("/v1/chats", &json!({ "resume": chat }));
+    assert_eq!(on, json!({ "chat": chat, "agent": "bank" }));
+    let shown = until("it is told", || shows(&two, &chat, "It may have been sent.")).await;
+    let told = |item: &Value| {
+        item["text"].as_str().is_some_and(|text| text.contains("not known whether it happened"))
+    };
+    assert!(shown["items"].as_array().unwrap().iter().any(told), "{shown}");
+    assert_eq!(shown["question"], Value::Null, "it is not asked again: {shown}");
+    write(&two, &chat, "yes");
+    until("it is answered", || shows(&two, &chat, "Anything else?")).await;
+    assert_eq!(ran().lines().count(), 1, "{}", ran());
+    assert_eq!(stored()["runs"].as_array().unwrap().len(), 1);
+    let again = two.ask(
+        "POST",
+        "/v1/chats",
+        &[("Content-Type", "application/json")],
+        &json!({ "resume": chat }).to_string(),
+    );
+    assert_eq!(again.0, 409, "it goes on here: {}", again.1);
+    assert_eq!(two.stop(), Some(0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_waits_for_a_database_that_is_not_there_yet_and_not_for_one_that_says_no() {
     if !has_models() || !postgres_server::installed() {

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::Problem;
+use crate::{Expiry, Problem};
 
 /// What a token may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -54,12 +54,21 @@ pub struct Token {
     /// Which agents a page may call, by their names in `[agents]`. Only the role `page` has them, and needs them.
     #[serde(default)]
     pub agents: Vec<String>,
+    /// Until when it is taken; without it, for good.
+    #[serde(default)]
+    pub expires: Option<Expiry>,
 }
 
 impl Token {
     /// The token of somebody, with roles that are not tied to agents.
     pub fn new(name: &str, secret: &str, roles: &[Role]) -> Self {
-        Self { name: name.to_owned(), sha256: hash(secret), roles: roles.to_vec(), agents: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            sha256: hash(secret),
+            roles: roles.to_vec(),
+            agents: Vec::new(),
+            expires: None,
+        }
     }
 }
 
@@ -190,7 +199,7 @@ impl Access {
     /// Whose token a request has, and what it may do. Without any tokens, whoever is on this machine may do everything.
     ///
     /// # Errors
-    /// 401 without a token that is known, 403 for a request from elsewhere where there are no tokens.
+    /// 401 without a token that is known and has not expired, 403 for a request from elsewhere where there are no tokens.
     pub fn who(&self, headers: &HeaderMap) -> Result<Who, Problem> {
         if self.tokens.is_empty() {
             let token = Token {
@@ -198,6 +207,7 @@ impl Access {
                 sha256: String::new(),
                 roles: Role::ALL.to_vec(),
                 agents: Vec::new(),
+                expires: None,
             };
             return Ok(Who { token: Arc::new(token) });
         }
@@ -206,9 +216,25 @@ impl Access {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(Self::token_wanted());
         }
-        self.tokens.get(&hash(token.trim())).cloned().ok_or_else(|| {
+        let who = self.tokens.get(&hash(token.trim())).cloned().ok_or_else(|| {
             Problem::new(StatusCode::UNAUTHORIZED, "unknown-token", "this token is not known here")
-        })
+        })?;
+        match &who.token.expires {
+            Some(expires) if expires.is_over() => Err(Self::expired(who.name(), expires)),
+            Some(_) | None => Ok(who),
+        }
+    }
+
+    /// What is said to whoever comes too late; it is their token, so they may know whose it is.
+    fn expired(name: &str, expires: &Expiry) -> Problem {
+        let detail = format!("the token of {name:?} expired ({}); ask for another one", expires.as_str());
+        Problem::new(StatusCode::UNAUTHORIZED, "token-expired", detail)
+    }
+
+    /// The tokens that are written down and no longer taken, by their names.
+    pub fn expired_tokens(&self) -> Vec<&str> {
+        let over = |who: &&Who| who.token.expires.as_ref().is_some_and(Expiry::is_over);
+        self.tokens.values().filter(over).map(Who::name).collect()
     }
 
     /// What is said to whoever brings none.
@@ -299,6 +325,29 @@ mod tests {
         let twice = vec![token("a", "x", &[]), token("b", "x", &[])];
         assert!(matches!(Access::new(twice, listen), Err(AccessError::Twice(..))));
     }
+
+    #[test]
+    fn an_expired_token_opens_nothing_and_never_makes_a_server_open() {
+        let until = |day: &str| Some(Expiry::try_from(day.to_owned()).unwrap());
+        let tokens = vec![
+            Token { expires: until("2001-01-31"), ..token("old", "a", &[Role::Read]) },
+            Token { expires: until("2001-01-31T18:00:00Z"), ..token("older", "b", &[Role::Read]) },
+            Token { expires: until("9999-12-31"), ..token("new", "c", &[Role::Read]) },
+        ];
+        let access = Access::new(tokens.clone(), OUTSIDE.parse().unwrap()).unwrap();
+        let ask = |secret: &str| allow(&access, &headers("authorization", secret), Role::Read);
+        for secret in ["Bearer a", "Bearer b"] {
+            assert_eq!(ask(secret).unwrap_err().status(), StatusCode::UNAUTHORIZED, "{secret}");
+        }
+        assert_eq!(ask("Bearer c"), Ok("new".to_owned()));
+        let mut expired = access.expired_tokens();
+        expired.sort_unstable();
+        assert_eq!(expired, ["old", "older"]);
+        let all_over = Access::new(tokens[..2].to_vec(), INSIDE.parse().unwrap()).unwrap();
+        assert!(!all_over.is_open());
+        assert!(allow(&all_over, &headers("host", "localhost"), Role::Read).is_err());
+    }
+
     #[test]
     fn a_token_for_a_page_names_its_agents_and_reaches_no_other() {
         let listen = INSIDE.parse().unwrap();

@@ -7,13 +7,13 @@ use axum::response::{IntoResponse, Response};
 use sayback_core::{Event, Rewind};
 use sayback_runtime::chat::{Chat, ChatView, NotUndone};
 use sayback_runtime::clock::Clock;
-use sayback_runtime::switchboard::Asked;
+use sayback_runtime::switchboard::{Asked, Resumed};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::access::Who;
 use crate::body::Body;
-use crate::{Api, Problem, events};
+use crate::{Api, Problem, conversations, events};
 
 /// Longest message, in letters.
 const LONGEST: usize = 4_000;
@@ -25,6 +25,9 @@ pub(crate) struct Opening {
     /// An agent by its name in `[agents]`.
     #[serde(default = "anybody")]
     agent: String,
+    /// A stored conversation that is to go on, begun at whichever server.
+    #[serde(default)]
+    resume: Option<String>,
 }
 
 fn anybody() -> String {
@@ -36,16 +39,45 @@ pub(crate) async fn open(
     who: Who,
     Body(body): Body<Opening>,
 ) -> Result<Response, Problem> {
-    let Opening { agent } = body;
+    let Opening { agent, resume } = body;
     let asked =
         Asked { transport: "chat".to_owned(), to: agent, from: who.name().to_owned(), ..Asked::default() };
-    let admitted = api.board.admit(asked).await?;
-    let agent = admitted.desk().agent.name.clone();
-    let id = admitted.start_chat(Clock::start());
+    let (id, agent) = match resume {
+        Some(id) => go_on(&api, asked, &id).await?,
+        None => {
+            let admitted = api.board.admit(asked).await?;
+            let agent = admitted.desk().agent.name.clone();
+            (admitted.start_chat(Clock::start()), agent)
+        }
+    };
     tracing::info!("{} writes to {agent}: {id}", who.name());
     let location = format!("/v1/chats/{id}");
     let body = Json(json!({ "chat": id, "agent": agent }));
     Ok((StatusCode::CREATED, [("location", location)], body).into_response())
+}
+
+/// Opens a stored conversation again; gives its id and its agent's name. Whoever else has it open writes and runs nothing
+/// in it any more.
+async fn go_on(api: &Api, asked: Asked, id: &str) -> Result<(String, String), Problem> {
+    let kept = conversations::kept(api)?;
+    let unknown = || conversations::unknown(id);
+    // A call is gone with its caller: who writes is somebody else.
+    let looked = kept.stored(id).await?.filter(|_| id.starts_with("chat-")).ok_or_else(unknown)?;
+    let conflict = |kind, detail| Problem::new(StatusCode::CONFLICT, kind, detail);
+    let claimed = api.board.calls().claim(id);
+    let claimed =
+        claimed.ok_or_else(|| conflict("goes-on", format!("the conversation {id} goes on here")))?;
+    let admitted = api.board.admit(asked).await?;
+    let agent = admitted.desk().agent.name.clone();
+    if agent != looked.agent {
+        let detail = format!("the conversation {id} is with {:?}, not with {agent:?}", looked.agent);
+        return Err(conflict("another-agent", detail));
+    }
+    // Before anything is changed: one that cannot be read is left as it is.
+    looked.reopening().map_err(|error| conversations::unreadable(&error))?;
+    let (stored, journal) = kept.reopen(id, &agent).await?.ok_or_else(unknown)?;
+    let conversation = stored.reopening().map_err(|error| conversations::unreadable(&error))?.conversation;
+    Ok((admitted.resume_chat(Clock::start(), Resumed { id: claimed, conversation, journal }), agent))
 }
 
 /// A conversation, and what ran in it.

@@ -15,7 +15,9 @@ mod calls;
 mod chats;
 mod confirmations;
 mod console;
+mod conversations;
 mod events;
+mod expiry;
 mod gate;
 pub mod limits;
 mod metrics;
@@ -34,6 +36,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::Uri;
 use axum::serve::ListenerExt;
 use sayback_runtime::approvals::ApprovalQueue;
+use sayback_runtime::conversations::Conversations;
 use sayback_runtime::ledger::Ledger;
 use sayback_runtime::switchboard::{NotNow, Switchboard};
 use serde::Deserialize;
@@ -42,6 +45,7 @@ use tokio::net::TcpListener;
 
 pub use access::{Access, Role, Token};
 pub use browsers::{BrowserAnswer, BrowserError, BrowserOffer, Browsers};
+pub use expiry::{Expiry, NoDay};
 pub use limits::{Bounds, HttpLimits, Limiter};
 pub use metrics::Gauge;
 pub use problem::Problem;
@@ -115,6 +119,8 @@ pub struct Api {
     pub gauges: Vec<Gauge>,
     /// What waits for an operator.
     pub approvals: ApprovalQueue,
+    /// Stored conversations, if any are kept.
+    pub conversations: Option<Arc<dyn Conversations>>,
     /// Text sessions with the wire of the ADK.
     pub sessions: adk::Sessions,
     /// Confirmations of other apps.

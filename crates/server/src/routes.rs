@@ -10,7 +10,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use crate::body::Largest;
 use crate::gate::{Gate, pass};
 use crate::{
-    Api, Role, adk, approvals, browsers, calls, chats, confirmations, console, events, metrics, recordings,
+    Api, Role, adk, approvals, browsers, calls, chats, confirmations, console, conversations, events,
+    metrics, recordings,
 };
 
 /// What it takes to use a route.
@@ -176,6 +177,8 @@ fn writing() -> Vec<Entry> {
 
 fn recorded() -> Vec<Entry> {
     vec![
+        get("/v1/conversations", READ, conversations::list),
+        get("/v1/conversations/{id}", READ, conversations::show),
         get("/v1/recordings", READ, recordings::list),
         get("/v1/recordings/{id}", READ, recordings::show),
         get("/v1/recordings/{id}/audio", READ, recordings::audio),

@@ -109,7 +109,7 @@ impl ApprovalStore for Store {
 }
 
 /// The time in milliseconds since 1970, as the database knows it: the same for all that have the file open.
-const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+pub(crate) const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
 /// Whether it is a call that asks, which ends with its server.
 pub(crate) fn is_call(request: &ApprovalRequest) -> bool {

@@ -1,53 +1,15 @@
 //! Conversations: listed, looked at, and opened again.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+use sayback_runtime::conversations::{Conversations, Listed, LostRun, Stored, StoredRun};
+use sayback_runtime::journal::{Journal, JournalError};
 
+use crate::approvals::NOW;
 use crate::{ConversationJournal, Store, StoreError};
-
-/// A conversation in the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// Its id.
-    pub id: String,
-    /// The agent's name; empty if it was stored before names were.
-    pub agent: String,
-    /// When it was last changed, in UTC.
-    pub changed: String,
-    /// Confirmed runs in it.
-    pub runs: u32,
-    /// How many of them have no known outcome.
-    pub unknown: u32,
-}
-
-/// A stored conversation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
-    /// Its text.
-    pub body: String,
-    /// Its confirmed runs, in the order in which they began.
-    pub runs: Vec<StoredRun>,
-}
-
-/// A confirmed run as it was written down.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredRun {
-    /// The hold's number.
-    pub hold: u32,
-    /// Which run of it, from 1.
-    pub attempt: u32,
-    /// The key that the handler was given.
-    pub idempotency_key: String,
-    /// The model's call.
-    pub call: String,
-    /// The tool.
-    pub tool: String,
-    /// The words or the digit that said yes.
-    pub confirmed_by: String,
-    /// `started`, `executed`, `failed` or `outcome_unknown`.
-    pub state: String,
-    /// What the handler answered; empty while that is not known.
-    pub message: String,
-}
 
 impl Store {
     /// All conversations, latest first.
@@ -55,13 +17,17 @@ impl Store {
     /// # Errors
     /// The database said no.
     pub fn conversations(&self) -> Result<Vec<Listed>, StoreError> {
+        self.listed(u32::MAX)
+    }
+
+    fn listed(&self, most: u32) -> Result<Vec<Listed>, StoreError> {
         let connection = self.connection();
         let mut query = connection
             .prepare(
                 "SELECT id, agent, changed, count(run.hold),
                         count(run.hold) FILTER (WHERE run.state IN ('started', 'outcome_unknown'))
                  FROM conversation LEFT JOIN run ON run.conversation = conversation.id
-                 GROUP BY id ORDER BY changed DESC, id DESC",
+                 GROUP BY id ORDER BY changed DESC, id DESC LIMIT ?1",
             )
             .map_err(self.failed())?;
         let listed = |row: &Row<'_>| {
@@ -73,7 +39,7 @@ impl Store {
                 unknown: row.get(4)?,
             })
         };
-        let rows = query.query_map([], listed).map_err(self.failed())?;
+        let rows = query.query_map([most], listed).map_err(self.failed())?;
         rows.collect::<Result<_, _>>().map_err(self.failed())
     }
 
@@ -123,27 +89,71 @@ impl Store {
         Ok(stored.map(|stored| (stored, opened)))
     }
 
-    /// Stores a conversation under its id, in place of what was there; for conversations that nothing runs in.
-    ///
-    /// # Errors
-    /// The database said no.
-    pub fn save_conversation(&self, id: &str, body: &str) -> Result<(), StoreError> {
-        self.connection()
-            .execute(
-                "INSERT INTO conversation (id, body) VALUES (?1, ?2)
-                 ON CONFLICT (id) DO UPDATE SET body = ?2, changed = CURRENT_TIMESTAMP",
-                params![id, body],
-            )
-            .map(|_| ())
-            .map_err(self.failed())
+    /// Does something where waiting for the disk holds nobody up.
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let store = self.clone();
+        match tokio::task::spawn_blocking(move || work(&store)).await {
+            Ok(done) => done.map_err(JournalError::from),
+            Err(error) => Err(JournalError::Failed(format!("the work broke off: {error}"))),
+        }
+    }
+
+    fn lost(&self, dead: Duration) -> rusqlite::Result<Vec<LostRun>> {
+        let dead = i64::try_from(dead.as_millis()).unwrap_or(i64::MAX);
+        let give_up = format!(
+            "UPDATE run SET state = 'outcome_unknown' WHERE state = 'started' AND server <> ?1
+             AND NOT EXISTS (SELECT 1 FROM server WHERE id = run.server AND beat > {NOW} - ?2)
+             RETURNING conversation, tool, idempotency_key"
+        );
+        let connection = self.connection();
+        let mut query = connection.prepare(&give_up)?;
+        let lost = query.query_map(params![&*self.server, dead], |row| {
+            Ok(LostRun { conversation: row.get(0)?, tool: row.get(1)?, idempotency_key: row.get(2)? })
+        })?;
+        lost.collect()
+    }
+}
+
+#[async_trait]
+impl Conversations for Store {
+    fn begin(&self, id: &str, agent: &str) -> Arc<dyn Journal> {
+        Arc::new(self.begin_conversation(id, agent))
+    }
+
+    async fn reopen(
+        &self,
+        id: &str,
+        agent: &str,
+    ) -> Result<Option<(Stored, Arc<dyn Journal>)>, JournalError> {
+        let (id, agent) = (id.to_owned(), agent.to_owned());
+        let opened = self.aside(move |store| store.reopen(&id, &agent)).await?;
+        Ok(opened.map(|(stored, journal)| (stored, Arc::new(journal) as Arc<dyn Journal>)))
+    }
+
+    async fn stored(&self, id: &str) -> Result<Option<Stored>, JournalError> {
+        let id = id.to_owned();
+        self.aside(move |store| store.conversation(&id)).await
+    }
+
+    async fn latest(&self, most: u32) -> Result<Vec<Listed>, JournalError> {
+        self.aside(move |store| store.listed(most)).await
+    }
+
+    async fn give_up(&self, dead: Duration) -> Result<Vec<LostRun>, JournalError> {
+        self.aside(move |store| store.lost(dead).map_err(store.failed())).await
     }
 }
 
 fn stored(connection: &Connection, id: &str) -> rusqlite::Result<Option<Stored>> {
-    let body = connection
-        .query_row("SELECT body FROM conversation WHERE id = ?1", [id], |row| row.get(0))
+    let kept = connection
+        .query_row("SELECT agent, changed, body FROM conversation WHERE id = ?1", [id], |row| {
+            Ok(Stored { agent: row.get(0)?, changed: row.get(1)?, body: row.get(2)?, runs: Vec::new() })
+        })
         .optional()?;
-    let Some(body) = body else { return Ok(None) };
+    let Some(kept) = kept else { return Ok(None) };
     let mut query = connection.prepare(
         "SELECT hold, attempt, idempotency_key, call, tool, confirmed_by, state, message
          FROM run WHERE conversation = ?1 ORDER BY rowid",
@@ -160,5 +170,5 @@ fn stored(connection: &Connection, id: &str) -> rusqlite::Result<Option<Stored>>
             message: row.get(7)?,
         })
     })?;
-    Ok(Some(Stored { body, runs: rows.collect::<Result<_, _>>()? }))
+    Ok(Some(Stored { runs: rows.collect::<Result<_, _>>()?, ..kept }))
 }

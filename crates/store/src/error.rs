@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
+use sayback_runtime::journal::JournalError;
 
 use crate::schema::FORMAT;
 
@@ -71,5 +72,11 @@ impl StoreError {
             Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
             Some(_) | None => Self::Database { path, source },
         }
+    }
+}
+
+impl From<StoreError> for JournalError {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.to_string())
     }
 }

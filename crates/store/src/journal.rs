@@ -1,5 +1,6 @@
 //! The journal of one conversation's confirmed runs.
 
+use async_trait::async_trait;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use sayback_core::{Reopened, ToolOutcome};
 use sayback_runtime::journal::{Begun, ConfirmedRun, Journal, JournalError, Snapshot};
@@ -21,19 +22,26 @@ impl ConversationJournal {
         Self { store, id, agent, opened }
     }
 
-    /// One transaction that is on the disk when this returns. The first statement takes the write lock, so what is
-    /// read inside stays true until the end.
-    fn write<T>(
+    /// One transaction that is on the disk when this is done, made where waiting for the disk holds nobody up. The first
+    /// statement takes the write lock, so what is read inside stays true until the end.
+    async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Option<T>>,
+        work: impl FnOnce(&Self, &Transaction<'_>) -> rusqlite::Result<Option<T>> + Send + 'static,
     ) -> Result<T, JournalError> {
-        let failed = |source| JournalError::Failed(StoreError::of(self.store.path(), source).to_string());
-        let mut connection = self.store.connection();
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-        let done = work(&transaction).map_err(failed)?.ok_or(JournalError::OpenedElsewhere)?;
-        transaction.commit().map_err(failed)?;
-        Ok(done)
+        let journal = self.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let failed = |source| JournalError::from(StoreError::of(journal.store.path(), source));
+            let mut connection = journal.store.connection();
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+            let done = work(&journal, &transaction).map_err(failed)?.ok_or(JournalError::OpenedElsewhere)?;
+            transaction.commit().map_err(failed)?;
+            Ok(done)
+        });
+        match written.await {
+            Ok(result) => result,
+            Err(error) => Err(JournalError::Failed(format!("the write broke off: {error}"))),
+        }
     }
 
     /// Puts a snapshot in the place of an older one; `None` if somebody else has the conversation now.
@@ -57,8 +65,8 @@ impl ConversationJournal {
     fn insert(&self, on: &Transaction<'_>, run: &ConfirmedRun) -> rusqlite::Result<bool> {
         let inserted = on.execute(
             "INSERT INTO run (conversation, hold, attempt, idempotency_key, call, skill, tool, definition,
-                              input_hash, confirmed_by, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'started') ON CONFLICT DO NOTHING",
+                              input_hash, confirmed_by, server, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'started') ON CONFLICT DO NOTHING",
             params![
                 self.id,
                 run.hold.0,
@@ -70,49 +78,59 @@ impl ConversationJournal {
                 run.tool.definition,
                 run.input_hash,
                 run.confirmed_by,
+                &*self.store.server,
             ],
         )?;
         Ok(inserted == 1)
     }
 }
 
+#[async_trait]
 impl Journal for ConversationJournal {
-    fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
-        let body = text(&now.conversation)?;
-        self.write(|on| {
-            if !self.insert(on, run)? {
+    async fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
+        let (run, order, body) = (run.clone(), now.order, text(&now.conversation)?);
+        self.write(move |journal, on| {
+            if !journal.insert(on, &run)? {
                 return Ok(Some(Begun::Already));
             }
-            Ok(self.put(on, now.order, &body)?.map(|()| Begun::Fresh))
+            Ok(journal.put(on, order, &body)?.map(|()| Begun::Fresh))
         })
+        .await
     }
 
-    fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
-        let (state, message) = match outcome {
-            ToolOutcome::Done { message } | ToolOutcome::Asks { message, .. } => {
-                ("executed", message.as_str())
-            }
-            ToolOutcome::Failed { message } | ToolOutcome::NotRun { message } => ("failed", message.as_str()),
-            ToolOutcome::Unknown => ("outcome_unknown", ""),
-        };
-        self.write(|on| {
+    async fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
+        let (hold, attempt) = (run.hold.0, run.attempt);
+        let (state, message) = settled(outcome);
+        let message = message.to_owned();
+        self.write(move |journal, on| {
             on.execute(
                 "UPDATE run SET state = ?4, message = ?5, finished = CURRENT_TIMESTAMP
                  WHERE conversation = ?1 AND hold = ?2 AND attempt = ?3
                        AND state IN ('started', 'outcome_unknown')",
-                params![self.id, run.hold.0, run.attempt, state, message],
+                params![journal.id, hold, attempt, state, message],
             )
             .map(Some)
         })
+        .await
         .map(drop)
     }
 
-    fn keep(&self, now: &Snapshot) -> Result<(), JournalError> {
-        let body = text(&now.conversation)?;
-        self.write(|on| self.put(on, now.order, &body))
+    async fn keep(&self, now: &Snapshot) -> Result<(), JournalError> {
+        let (order, body) = (now.order, text(&now.conversation)?);
+        self.write(move |journal, on| journal.put(on, order, &body)).await
     }
 }
 
-fn text(conversation: &Reopened) -> Result<String, JournalError> {
+/// An outcome as it is written down: the state, and what was said.
+pub(crate) fn settled(outcome: &ToolOutcome) -> (&'static str, &str) {
+    match outcome {
+        ToolOutcome::Done { message } | ToolOutcome::Asks { message, .. } => ("executed", message),
+        ToolOutcome::Failed { message } | ToolOutcome::NotRun { message } => ("failed", message),
+        ToolOutcome::Unknown => ("outcome_unknown", ""),
+    }
+}
+
+/// A conversation as it is written down.
+pub(crate) fn text(conversation: &Reopened) -> Result<String, JournalError> {
     serde_json::to_string(conversation).map_err(|error| JournalError::Failed(error.to_string()))
 }

@@ -1,5 +1,5 @@
-//! Conversations, the journal of confirmed runs, approvals and the confirmation ledger on disk, in SQLite: no set-up, one
-//! file, safe against a crash in the middle of a write. What several servers share is in PostgreSQL (feature
+//! Conversations, the journal of confirmed runs, approvals and the confirmation ledger: in SQLite, with no set-up, one
+//! file, safe against a crash in the middle of a write; or in a PostgreSQL that several servers share (feature
 //! `postgres`). Recordings are files, in a folder or in a store that speaks S3 (feature `objects`).
 //!
 //! Knows nothing of what it stores: texts under ids. May not decide anything about a call.
@@ -21,14 +21,14 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-pub use conversation::{Listed, Stored, StoredRun};
 pub use error::StoreError;
 pub use journal::ConversationJournal;
 pub use ledger::SqliteLedger;
 #[cfg(feature = "objects")]
 pub use objects::{ListedObject, ObjectBytes, Objects, ObjectsError};
 #[cfg(feature = "postgres")]
-pub use postgres::{Postgres, PostgresError, PostgresLedger};
+pub use postgres::{Postgres, PostgresError, PostgresJournal, PostgresLedger};
+pub use sayback_runtime::conversations::{Listed, Stored, StoredRun};
 
 /// How long a write waits for another process's before it gives up.
 const PATIENCE: Duration = Duration::from_secs(5);

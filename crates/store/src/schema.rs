@@ -49,6 +49,9 @@ const STEPS: &[&str] = &[
      ALTER TABLE approval ADD COLUMN call INTEGER NOT NULL DEFAULT 0;
      UPDATE approval SET call = 1 WHERE open = 1 AND json_extract(request, '$.asker.call') IS NOT NULL;
      CREATE TABLE server (id TEXT PRIMARY KEY, beat INTEGER NOT NULL) STRICT;",
+    // `server`: where the run began.
+    "ALTER TABLE run ADD COLUMN server TEXT NOT NULL DEFAULT '';
+     CREATE INDEX run_started ON run (server) WHERE state = 'started';",
 ];
 
 /// The format that this program writes.

@@ -10,6 +10,7 @@ use std::sync::Barrier;
 use sayback_core::{HoldId, Reopened, ToolRef};
 use sayback_runtime::journal::{Begun, ConfirmedRun, Journal, Snapshot};
 use sayback_store::{ConversationJournal, Store};
+use tokio::runtime::Runtime;
 
 /// Holds that are raced for.
 const HOLDS: u32 = 1_000;
@@ -28,17 +29,21 @@ fn run(hold: u32) -> ConfirmedRun {
 }
 
 /// One that races, over a connection of its own.
-struct Racer(ConversationJournal);
+struct Racer {
+    journal: ConversationJournal,
+    executor: Runtime,
+}
 
 impl Racer {
     fn on(path: &Path) -> Self {
-        Self(Store::open(path).unwrap().begin_conversation("a", "Desk"))
+        let executor = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Self { journal: Store::open(path).unwrap().begin_conversation("a", "Desk"), executor }
     }
 
     /// Whether it may run this hold.
     fn wins(&self, hold: u32) -> bool {
         let now = Snapshot { order: u64::from(hold) + 1, conversation: Reopened::default() };
-        self.0.begin(&run(hold), &now).unwrap() == Begun::Fresh
+        self.executor.block_on(self.journal.begin(&run(hold), &now)).unwrap() == Begun::Fresh
     }
 }
 

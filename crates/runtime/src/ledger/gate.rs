@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use sayback_core::ToolOutcome;
 use serde::Deserialize;
-use tokio::runtime::Handle;
 
 use super::{Ledger, Moment, OwnRun};
 use crate::clock::unix_millis;
@@ -35,15 +35,13 @@ pub struct NotedRuns {
     pub unnoted: Unnoted,
     /// The journal behind it.
     pub journal: Option<Arc<dyn Journal>>,
-    /// What waits for the ledger's store; a journal is written where that holds nobody up.
-    pub executor: Handle,
 }
 
 impl NotedRuns {
-    fn note(&self, run: &ConfirmedRun) -> Result<Begun, JournalError> {
+    async fn note(&self, run: &ConfirmedRun) -> Result<Begun, JournalError> {
         let id = format!("run:{}/{}/{}", self.call, run.hold.0, run.attempt);
         let own = OwnRun { tool: &run.tool.name, input_hash: &run.input_hash, id: &id };
-        match self.executor.block_on(self.ledger.note_run(&own, Moment(unix_millis()))) {
+        match self.ledger.note_run(&own, Moment(unix_millis())).await {
             Ok(true) => Ok(Begun::Fresh),
             Ok(false) => Ok(Begun::Already),
             Err(error) => match self.unnoted {
@@ -57,21 +55,28 @@ impl NotedRuns {
     }
 }
 
+#[async_trait]
 impl Journal for NotedRuns {
-    fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
-        match (self.note(run)?, &self.journal) {
+    async fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
+        match (self.note(run).await?, &self.journal) {
             (Begun::Already, _) => Ok(Begun::Already),
-            (Begun::Fresh, Some(journal)) => journal.begin(run, now),
+            (Begun::Fresh, Some(journal)) => journal.begin(run, now).await,
             (Begun::Fresh, None) => Ok(Begun::Fresh),
         }
     }
 
-    fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
-        self.journal.as_ref().map_or(Ok(()), |journal| journal.finish(run, outcome))
+    async fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
+        match &self.journal {
+            Some(journal) => journal.finish(run, outcome).await,
+            None => Ok(()),
+        }
     }
 
-    fn keep(&self, now: &Snapshot) -> Result<(), JournalError> {
-        self.journal.as_ref().map_or(Ok(()), |journal| journal.keep(now))
+    async fn keep(&self, now: &Snapshot) -> Result<(), JournalError> {
+        match &self.journal {
+            Some(journal) => journal.keep(now).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -129,7 +134,7 @@ mod tests {
 
     fn noted(ledger: &Ledger, unnoted: Unnoted) -> Arc<dyn Journal> {
         let (ledger, call) = (ledger.clone(), "c".to_owned());
-        Arc::new(NotedRuns { ledger, call, unnoted, journal: None, executor: Handle::current() })
+        Arc::new(NotedRuns { ledger, call, unnoted, journal: None })
     }
 
     async fn make(journal: Arc<dyn Journal>) -> ToolOutcome {
@@ -141,7 +146,7 @@ mod tests {
         matches!(outcome, ToolOutcome::Done { .. })
     }
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test]
     async fn led_37_a_run_is_noted_before_it_is_made_and_made_once_across_servers() {
         let store: Arc<dyn LedgerStore> = Arc::new(InMemory::default());
         let server = || Ledger::on(Arc::clone(&store), LedgerOptions::default()).unwrap();
@@ -150,7 +155,7 @@ mod tests {
         assert!(matches!(again, ToolOutcome::NotRun { .. }), "{again:?}");
     }
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test]
     async fn led_36_a_ledger_that_is_off_or_away_opens_nothing_and_can_only_add_a_block() {
         let off = LedgerOptions { switch: Switch::Off, ..LedgerOptions::default() };
         let off = Ledger::in_memory(off).unwrap();

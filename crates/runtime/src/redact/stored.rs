@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use sayback_core::{Event, Item, OpenQuestion, Time, ToolOutcome};
 
 use super::Redactor;
@@ -23,19 +24,20 @@ impl RedactedJournal {
     }
 }
 
+#[async_trait]
 impl Journal for RedactedJournal {
-    fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
-        self.inner.begin(&self.redactor.run(run), &self.redactor.snapshot(now))
+    async fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
+        self.inner.begin(&self.redactor.run(run), &self.redactor.snapshot(now)).await
     }
 
-    fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
+    async fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
         let mut outcome = outcome.clone();
         self.redactor.outcome(&mut outcome);
-        self.inner.finish(&self.redactor.run(run), &outcome)
+        self.inner.finish(&self.redactor.run(run), &outcome).await
     }
 
-    fn keep(&self, now: &Snapshot) -> Result<(), JournalError> {
-        self.inner.keep(&self.redactor.snapshot(now))
+    async fn keep(&self, now: &Snapshot) -> Result<(), JournalError> {
+        self.inner.keep(&self.redactor.snapshot(now)).await
     }
 }
 
@@ -100,18 +102,19 @@ mod tests {
         }
     }
 
+    #[async_trait]
     impl Journal for Kept {
-        fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
+        async fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
             self.note(format!("{run:?} {now:?}"));
             Ok(Begun::Fresh)
         }
 
-        fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
+        async fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
             self.note(format!("{run:?} {outcome:?}"));
             Ok(())
         }
 
-        fn keep(&self, now: &Snapshot) -> Result<(), JournalError> {
+        async fn keep(&self, now: &Snapshot) -> Result<(), JournalError> {
             self.note(serde_json::to_string(&now.conversation).unwrap());
             Ok(())
         }
@@ -167,9 +170,10 @@ mod tests {
         }
     }
 
-    fn kept(redactor: &Redactor, conversation: Reopened) -> Reopened {
+    async fn kept(redactor: &Redactor, conversation: Reopened) -> Reopened {
         let inner = Arc::new(Kept::default());
-        RedactedJournal::new(inner.clone(), redactor.clone()).keep(&Snapshot::last(conversation)).unwrap();
+        let journal = RedactedJournal::new(inner.clone(), redactor.clone());
+        journal.keep(&Snapshot::last(conversation)).await.unwrap();
         let texts = inner.0.lock().unwrap();
         serde_json::from_str(&texts[0]).unwrap()
     }
@@ -178,9 +182,9 @@ mod tests {
         Redactor::new(&[Detail::Email, Detail::Phone]).unwrap()
     }
 
-    #[test]
-    fn a_conversation_is_stored_without_details_but_for_those_of_the_open_question() {
-        let stored = kept(&redactor(), conversation(true));
+    #[tokio::test]
+    async fn a_conversation_is_stored_without_details_but_for_those_of_the_open_question() {
+        let stored = kept(&redactor(), conversation(true)).await;
         assert_eq!(stored.open, Some(question()));
         assert!(matches!(&stored.items[1], Item::Agent { text, .. } if text == QUESTION));
         let said = format!("{:?} {:?}", stored.items[0], stored.asked);
@@ -188,24 +192,24 @@ mod tests {
         assert_eq!(stored.asked.len(), 1);
     }
 
-    #[test]
-    fn once_the_question_is_closed_nothing_of_it_is_stored() {
+    #[tokio::test]
+    async fn once_the_question_is_closed_nothing_of_it_is_stored() {
         let redactor = redactor();
         redactor.learn(&Event::Reopened(conversation(true)));
-        let text = serde_json::to_string(&kept(&redactor, conversation(false))).unwrap();
+        let text = serde_json::to_string(&kept(&redactor, conversation(false)).await).unwrap();
         assert!(!text.contains("anna") && !text.contains("a n n a") && !text.contains("1234567"), "{text}");
     }
 
-    #[test]
-    fn what_was_redacted_before_stays_as_it_is() {
-        let once = kept(&redactor(), conversation(false));
+    #[tokio::test]
+    async fn what_was_redacted_before_stays_as_it_is() {
+        let once = kept(&redactor(), conversation(false)).await;
         for _ in 0..40 {
-            assert_eq!(kept(&redactor(), once.clone()), once);
+            assert_eq!(kept(&redactor(), once.clone()).await, once);
         }
     }
 
-    #[test]
-    fn runs_are_stored_without_details() {
+    #[tokio::test]
+    async fn runs_are_stored_without_details() {
         let inner = Arc::new(Kept::default());
         let journal = RedactedJournal::new(inner.clone(), redactor());
         let run = ConfirmedRun {
@@ -217,9 +221,9 @@ mod tests {
             input_hash: "sha256:4".to_owned(),
             confirmed_by: "yes, anna@example.com".to_owned(),
         };
-        journal.begin(&run, &Snapshot::last(conversation(false))).unwrap();
+        journal.begin(&run, &Snapshot::last(conversation(false))).await.unwrap();
         let message = "Written to anna@example.com.".to_owned();
-        journal.finish(&run, &ToolOutcome::Done { message }).unwrap();
+        journal.finish(&run, &ToolOutcome::Done { message }).await.unwrap();
         let texts = inner.0.lock().unwrap().join("\n");
         assert!(texts.contains("[email:") && !texts.contains("anna@"), "{texts}");
     }

@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let session = session.map_err(|error| Stop::unusable(format!("the call broke down: {error}")))?;
     // Neither keeps the other from being written.
     let recorded = super::record::end(recorder.as_ref());
-    opened.close(&session)?;
+    waits.runtime().block_on(opened.close(&session))?;
     recorded?;
     if interactive {
         out!("Stored. Go on with: sayback chat {} --resume {id}", args.agent.display());

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sayback_core::{
-    AskedQuestion, CallId, HoldId, Item, OpenQuestion, PastRun, Reopened, Session, ToolOutcome,
-};
+use sayback_core::{Reopened, Session};
+use sayback_runtime::conversations::Reopening;
 use sayback_runtime::journal::{Journal, Snapshot};
 use sayback_runtime::redact::{RedactedJournal, Redactor};
 use sayback_store::{Store, Stored, StoredRun};
@@ -69,9 +68,9 @@ impl Opened {
     }
 
     /// Stores the conversation as the call left it.
-    pub(crate) fn close(&self, session: &Session) -> Result<(), Stop> {
+    pub(crate) async fn close(&self, session: &Session) -> Result<(), Stop> {
         let last = Snapshot::last(session.to_store());
-        let stored = self.journal.keep(&last);
+        let stored = self.journal.keep(&last).await;
         stored.map_err(|error| Stop::unusable(format!("conversation {} was not stored: {error}", self.id)))
     }
 }
@@ -89,85 +88,16 @@ pub(crate) fn unknown(store: &Store, id: &str) -> Stop {
 
 /// A stored conversation with what the journal knows of its runs.
 pub(crate) fn read(id: &str, stored: &Stored) -> Result<Reopened, Stop> {
-    let mut conversation: Reopened = serde_json::from_str(&stored.body).map_err(|error| {
+    let Reopening { conversation, question_dropped } = stored.reopening().map_err(|error| {
         let hint = "it was written by another version, or by hand; begin a new one";
         Stop::unusable(format!("conversation {id} cannot be read: {error}\n  hint: {hint}"))
     })?;
-    let open = conversation.open.take();
-    conversation.open = open.filter(|open| {
-        let sound = is_sound(open, &conversation.items) && !was_answered(open, &conversation, &stored.runs);
-        if !sound {
-            eprintln!(
-                "sayback: the question that conversation {id} ended with does not fit the rest; it is dropped"
-            );
-        }
-        sound
-    });
-    let (items, asked) = (&conversation.items, std::mem::take(&mut conversation.asked));
-    conversation.asked = asked.into_iter().filter(|asked| was_heard(asked, items)).collect();
-    // A model may use an id again: the result that stands under it is that of its latest run.
-    let latest =
-        |(at, run): &(usize, &StoredRun)| stored.runs[at + 1..].iter().all(|later| later.call != run.call);
-    let runs = stored.runs.iter().enumerate().filter(latest);
-    conversation.unsettled = runs.filter_map(|(_, run)| unsettled(run, &conversation)).collect();
-    conversation.runs = stored.runs.iter().map(|run| HoldId(run.hold)).collect();
+    if question_dropped {
+        eprintln!(
+            "sayback: the question that conversation {id} ended with does not fit the rest; it is dropped"
+        );
+    }
     Ok(conversation)
-}
-
-/// A run whose outcome the conversation does not tell: the process ended before it could. One that was rewound away is
-/// no part of the conversation any more.
-fn unsettled(run: &StoredRun, conversation: &Reopened) -> Option<PastRun> {
-    let outcome = match run.state.as_str() {
-        "executed" => ToolOutcome::Done { message: run.message.clone() },
-        "failed" => ToolOutcome::Failed { message: run.message.clone() },
-        _ => ToolOutcome::Unknown,
-    };
-    let unknown = outcome == ToolOutcome::Unknown;
-    let mut results = conversation.items.iter().filter_map(|item| match item {
-        Item::Result { call, text, confirmed_by } if call.0 == run.call => Some((text, confirmed_by)),
-        Item::Result { .. }
-        | Item::Told { .. }
-        | Item::Caller { .. }
-        | Item::Agent { .. }
-        | Item::Call { .. } => None,
-    });
-    let (text, confirmed_by) = results.next_back()?;
-    let told = confirmed_by.is_some() && (unknown || *text == run.message);
-    (!told).then(|| PastRun {
-        hold: HoldId(run.hold),
-        call: CallId(run.call.clone()),
-        tool: run.tool.clone(),
-        confirmed_by: run.confirmed_by.clone(),
-        outcome,
-    })
-}
-
-/// A stored question is open only if it is the last thing that was heard, and its input is the one that was frozen.
-fn is_sound(open: &OpenQuestion, items: &[Item]) -> bool {
-    let last = items.iter().rev().find(|item| matches!(item, Item::Agent { .. } | Item::Caller { .. }));
-    let asked_last = matches!(last, Some(Item::Agent { text, complete: true }) if *text == open.question);
-    is_frozen(open) && asked_last
-}
-
-/// A question of the past may be opened again only if it is where it says, heard to its end, with the input frozen then.
-fn was_heard(asked: &AskedQuestion, items: &[Item]) -> bool {
-    let item = (asked.end as usize).checked_sub(1).and_then(|at| items.get(at));
-    is_frozen(&asked.question)
-        && matches!(item, Some(Item::Agent { text, complete: true }) if *text == asked.question.question)
-}
-
-/// Whether a stored question's input is canonical, and hashes to what it says.
-fn is_frozen(open: &OpenQuestion) -> bool {
-    let value = sayback_runtime::frozen::parse_strict(&open.input.json).ok();
-    let frozen = value.and_then(|value| sayback_runtime::frozen::canonical(&value).ok());
-    frozen.is_some_and(|frozen| frozen == open.input)
-}
-
-/// The journal is ahead of the conversation: the question was answered, and what was asked ran. (A question that a
-/// rewind opened again has no more runs than the conversation knows of: VC-76.)
-fn was_answered(open: &OpenQuestion, conversation: &Reopened, runs: &[StoredRun]) -> bool {
-    let known = conversation.runs.iter().filter(|hold| **hold == open.hold).count();
-    runs.iter().filter(|run| run.hold == open.hold.0).count() > known
 }
 
 /// What a person is shown before the conversation goes on: what ran and is not run again, what is not known, and what

@@ -181,7 +181,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let session = waits.runtime().block_on(hold(parts, &opened, (ear_engines, facts, recorder.clone())));
     // Neither keeps the other from being written.
     let recorded = super::record::end(recorder.as_ref());
-    opened.close(&session)?;
+    waits.runtime().block_on(opened.close(&session))?;
     recorded?;
     out!("The call is over. Go on with it: sayback talk {} --resume {}", args.agent.display(), opened.id);
     Ok(0)

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sayback_core::{ApprovalId, ApprovalWish, CallStart, Event, SettledApproval};
 use sayback_runtime::approvals::{ApprovalError, ApprovalQueue, Asker};
 use sayback_runtime::approver::{ask, outcome, queue_id, written as request_of};
-use sayback_runtime::clock::{Clock, unix_millis};
+use sayback_runtime::calls::CallView;
+use sayback_runtime::clock::{Clock, unix_millis, unix_seconds};
 use sayback_runtime::driver::{Approver, Driver, Parts};
-use sayback_runtime::switchboard::{Asked, Desk, Desks, NotNow};
+use sayback_runtime::switchboard::{Asked, Desk, Desks, NotNow, Witnesses};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
@@ -69,6 +70,7 @@ pub enum SessionError {
 pub struct Sessions {
     desks: Arc<dyn Desks>,
     approvals: ApprovalQueue,
+    witnesses: Option<Arc<dyn Witnesses>>,
     open: Arc<Mutex<BTreeMap<SessionKey, Arc<Open>>>>,
 }
 
@@ -134,7 +136,13 @@ impl Run {
 impl Sessions {
     /// Sessions with the agents of these desks.
     pub fn new(desks: Arc<dyn Desks>, approvals: ApprovalQueue) -> Self {
-        Self { desks, approvals, open: Arc::default() }
+        Self { desks, approvals, witnesses: None, open: Arc::default() }
+    }
+
+    /// The same, whose confirmed runs are written down where those of calls are, before they are made.
+    #[must_use]
+    pub fn written_by(self, witnesses: Arc<dyn Witnesses>) -> Self {
+        Self { witnesses: Some(witnesses), ..self }
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<SessionKey, Arc<Open>>> {
@@ -197,6 +205,10 @@ impl Sessions {
             clock,
         };
         let (mut driver, call) = Driver::new(parts);
+        let view = view(&conversation, key, desk);
+        if let Some(journal) = self.witnesses.as_ref().and_then(|all| all.journal(&view, desk, None)) {
+            driver.write_redacted_to(journal, &desk.redact);
+        }
         let (turn, sent, written) = (Arc::default(), Arc::default(), watch::Sender::new(0));
         let SessionKey { app, user, id } = key.clone();
         driver.ask_operators(Box::new(SessionApprover {
@@ -357,6 +369,23 @@ fn shown(key: &SessionKey, open: &Open) -> Value {
         "events": events,
         "lastUpdateTime": changed.unwrap_or_else(|| unix_millis() as f64 / 1_000.0),
     })
+}
+
+/// A session as those see it who keep calls.
+fn view(conversation: &str, key: &SessionKey, desk: &Desk) -> CallView {
+    CallView {
+        call: conversation.to_owned(),
+        agent: desk.agent.name.clone(),
+        transport: "text".to_owned(),
+        from: key.user.clone(),
+        to: key.app.clone(),
+        outbound: false,
+        began: unix_seconds(),
+        live: true,
+        ended: None,
+        question: None,
+        events: 0,
+    }
 }
 
 /// Sixteen hexadecimal digits that nobody can guess: the keys of the standard library's hashes come from the system.

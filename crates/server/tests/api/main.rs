@@ -8,6 +8,7 @@ mod browser;
 mod calls;
 mod confirmations;
 mod console;
+mod conversations;
 mod document;
 mod limits;
 mod support;

@@ -127,6 +127,7 @@ pub(crate) fn api(board: &Switchboard, access: Arc<Access>, approvals: ApprovalQ
         sessions: Sessions::new(Arc::new(OneDesk(Arc::new(desk()))), approvals.clone()),
         approvals,
         ledger: Ledger::in_memory(LedgerOptions::default()).unwrap(),
+        conversations: None,
         limiter: Arc::new(Limiter::new(HttpLimits::default())),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use sayback_runtime::journal::JournalError;
 use sayback_runtime::ledger::LedgerFault;
 use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
@@ -83,6 +84,12 @@ impl From<PostgresError> for LedgerFault {
             | PostgresError::Refused { .. }
             | PostgresError::Newer { .. } => Self::Failed(error.to_string()),
         }
+    }
+}
+
+impl From<PostgresError> for JournalError {
+    fn from(error: PostgresError) -> Self {
+        Self::Failed(error.to_string())
     }
 }
 

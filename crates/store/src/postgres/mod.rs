@@ -4,7 +4,9 @@
 //! told as failed, since it may or may not have been done.
 
 mod approvals;
+mod conversations;
 mod error;
+mod journal;
 mod ledger;
 mod schema;
 mod tls;
@@ -16,6 +18,7 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
 
 pub use error::PostgresError;
+pub use journal::PostgresJournal;
 pub use ledger::PostgresLedger;
 
 /// Connections of one server, at most.

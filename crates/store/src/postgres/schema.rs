@@ -3,7 +3,12 @@
 use super::{Postgres, PostgresError};
 
 /// One step per format, each from the one before; never changed once released.
-const STEPS: &[&str] = &[crate::ledger::tables::POSTGRES, super::approvals::TABLE, super::approvals::SERVERS];
+const STEPS: &[&str] = &[
+    crate::ledger::tables::POSTGRES,
+    super::approvals::TABLE,
+    super::approvals::SERVERS,
+    super::conversations::TABLES,
+];
 
 /// Servers that start at the same time take the steps one after the other. The number is this lock's name.
 const LOCK: i64 = 0x5361_7962_6163_6b00;

@@ -199,7 +199,7 @@ pub(crate) struct Config {
     /// The certificate, unless a proxy has it or nobody else can reach the server.
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) webhooks: Vec<Webhook>,
-    /// Where approvals, the ledger and, in a file, conversations with their confirmed runs are kept.
+    /// Where approvals, the ledger and conversations with their confirmed runs are kept.
     pub(crate) store: Stored,
     /// Where recordings go once their call is over.
     pub(crate) objects: Option<ObjectsAt>,

@@ -57,6 +57,9 @@ pub(crate) fn run(args: &Args, beside: Option<BoxFuture<'static, ()>>) -> Result
     let config = config::load(&args.config)?;
     let access = Access::new(config.tokens.clone(), config.listen)
         .map_err(|error| Stop::unusable(format!("{}: {error}", args.config.display())))?;
+    for name in access.expired_tokens() {
+        eprintln!("sayback: the token of {name:?} has expired and is refused; see expires in [[auth.token]]");
+    }
     let unusable = |error| Stop::unusable(format!("{}: [tls]: {error}", args.config.display()));
     let tls = config.tls.clone().map(Tls::new).transpose().map_err(unusable)?;
     let desks = Arc::new(AgentDesks::new(config.agents.clone())?);
@@ -97,6 +100,7 @@ async fn serve(
     let stores = Stores::open(&config.store, config.ledger).await?;
     let (recorded, moves, archive) = archived(&config)?;
     let (kept, approvals) = (witnesses(&config, &stores, recorded), stores.approvals.clone());
+    let sessions = Sessions::new(Arc::clone(&desks) as _, approvals.clone()).written_by(Arc::clone(&kept));
     let board = Switchboard::with_approvals(Arc::clone(&desks) as _, Some(kept), config.limits, approvals);
     let telephones = match config.sip.clone() {
         Some(options) => Some(Telephones::start(options, board.clone()).await?),
@@ -109,8 +113,9 @@ async fn serve(
         browsers: browsers(&config, &board),
         recordings: config.record.as_ref().map(|recording| recordings::kept(recording, archive)),
         gauges: gauges(&config, &board, moves.as_ref()),
-        sessions: Sessions::new(Arc::clone(&desks) as _, stores.approvals.clone()),
+        sessions,
         approvals: stores.approvals.clone(),
+        conversations: stores.conversations.clone(),
         ledger: stores.ledger.clone(),
         limiter: Arc::new(Limiter::new(config.http)),
     };
@@ -248,10 +253,10 @@ const OWN: &str = "sayback's own calls";
 
 /// Who hears of each call.
 fn witnesses(config: &Config, stores: &Stores, recorded: Recorded) -> Arc<dyn Witnesses> {
-    let recordings = Recordings::new(config.record.clone(), stores.journal.clone(), recorded);
+    let recordings = Recordings::new(config.record.clone(), stores.conversations.clone(), recorded);
     let recordings = Some(Arc::new(recordings) as _);
     let (ledger, unnoted) = (stores.ledger.of_app(OWN), config.ledger.unnoted);
-    Arc::new(Noted { ledger, unnoted, recordings, executor: tokio::runtime::Handle::current() })
+    Arc::new(Noted { ledger, unnoted, recordings })
 }
 
 /// What is to be seen at `/metrics` of the parts beside the calls.

@@ -8,7 +8,6 @@ use sayback_runtime::ledger::{Ledger, NotedRuns, Unnoted};
 use sayback_runtime::record::Recorder;
 use sayback_runtime::spans::CallSpans;
 use sayback_runtime::switchboard::{Desk, Witness, Witnesses};
-use tokio::runtime::Handle;
 
 /// Notes each call's confirmed runs and makes its spans; recordings are behind it.
 #[derive(Debug)]
@@ -16,7 +15,6 @@ pub(crate) struct Noted {
     pub(crate) ledger: Ledger,
     pub(crate) unnoted: Unnoted,
     pub(crate) recordings: Option<Arc<dyn Witnesses>>,
-    pub(crate) executor: Handle,
 }
 
 impl Witnesses for Noted {
@@ -26,13 +24,21 @@ impl Witnesses for Noted {
         witness
     }
 
-    fn journal(&self, call: &CallView, desk: &Desk) -> Option<Arc<dyn Journal>> {
+    fn journal(
+        &self,
+        call: &CallView,
+        desk: &Desk,
+        reopened: Option<Arc<dyn Journal>>,
+    ) -> Option<Arc<dyn Journal>> {
+        let journal = match &self.recordings {
+            Some(inner) => inner.journal(call, desk, reopened),
+            None => reopened,
+        };
         Some(Arc::new(NotedRuns {
             ledger: self.ledger.clone(),
             call: call.call.clone(),
             unnoted: self.unnoted,
-            journal: self.recordings.as_ref().and_then(|inner| inner.journal(call, desk)),
-            executor: self.executor.clone(),
+            journal,
         }))
     }
 

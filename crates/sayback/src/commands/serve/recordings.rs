@@ -7,12 +7,12 @@ use std::sync::Arc;
 use sayback_replay::bundle::{Bundle, as_scenario};
 
 use sayback_runtime::calls::CallView;
+use sayback_runtime::conversations::Conversations;
 use sayback_runtime::journal::Journal;
 use sayback_runtime::record::{CallSheet, EngineSheet, Recorder, SoundSheet};
 use sayback_runtime::redact::Redactor;
 use sayback_runtime::switchboard::{Desk, Witness, Witnesses};
 use sayback_server::recordings::{Archive, Recordings as Kept, Retell};
-use sayback_store::Store;
 
 use super::archive::Recorded;
 use super::config::Recording;
@@ -21,13 +21,17 @@ use super::config::Recording;
 #[derive(Debug)]
 pub(crate) struct Recordings {
     recording: Option<Recording>,
-    store: Option<Store>,
+    conversations: Option<Arc<dyn Conversations>>,
     recorded: Recorded,
 }
 
 impl Recordings {
-    pub(crate) fn new(recording: Option<Recording>, store: Option<Store>, recorded: Recorded) -> Self {
-        Self { recording, store, recorded }
+    pub(crate) fn new(
+        recording: Option<Recording>,
+        conversations: Option<Arc<dyn Conversations>>,
+        recorded: Recorded,
+    ) -> Self {
+        Self { recording, conversations, recorded }
     }
 }
 
@@ -60,9 +64,14 @@ impl Witnesses for Recordings {
         }
     }
 
-    fn journal(&self, call: &CallView, desk: &Desk) -> Option<Arc<dyn Journal>> {
-        let store = self.store.as_ref()?;
-        Some(Arc::new(store.begin_conversation(&call.call, &desk.agent.name)))
+    fn journal(
+        &self,
+        call: &CallView,
+        desk: &Desk,
+        reopened: Option<Arc<dyn Journal>>,
+    ) -> Option<Arc<dyn Journal>> {
+        let begun = || Some(self.conversations.as_ref()?.begin(&call.call, &desk.agent.name));
+        reopened.or_else(begun)
     }
 
     fn ended(&self, call: &str, recorder: Option<&Recorder>) {

@@ -1,5 +1,5 @@
-//! What a server keeps beside its calls, and where: approvals and the confirmation ledger, within this process, in a file
-//! or in a database that several servers share.
+//! What a server keeps beside its calls, and where: approvals, the confirmation ledger and conversations with their confirmed
+//! runs, in a file or in a database that several servers share; or, without conversations, within this process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::clock::unix_millis;
+use sayback_runtime::conversations::Conversations;
 use sayback_runtime::ledger::{Ledger, LedgerOptions, LedgerStore, Moment, Switch, Unnoted};
 use sayback_store::{Objects, ObjectsError, Postgres, PostgresError, Store};
 use serde::Deserialize;
@@ -133,8 +134,8 @@ impl Stored {
 pub(crate) struct Stores {
     pub(crate) approvals: ApprovalQueue,
     pub(crate) ledger: Ledger,
-    /// Where conversations are kept and confirmed runs are written before they are made, if it is a file.
-    pub(crate) journal: Option<Store>,
+    /// Where conversations are kept and confirmed runs are written before they are made; `None`: nowhere.
+    pub(crate) conversations: Option<Arc<dyn Conversations>>,
 }
 
 impl Stores {
@@ -145,7 +146,7 @@ impl Stores {
             switch: Switch::of_environment(),
             ..LedgerOptions::default()
         };
-        let mut journal = None;
+        let mut conversations: Option<Arc<dyn Conversations>> = None;
         let (approvals, ledger) = match stored {
             Stored::InMemory => (ApprovalQueue::default(), Ledger::in_memory(options)),
             Stored::Sqlite(path) => {
@@ -153,7 +154,7 @@ impl Stores {
                 let opening = tokio::task::spawn_blocking(move || Store::open(&path));
                 let store = opening.await.map_err(Stop::missing)?.map_err(Stop::unusable)?;
                 let ledger: Arc<dyn LedgerStore> = Arc::new(store.ledger());
-                journal = Some(store.clone());
+                conversations = Some(Arc::new(store.clone()));
                 let approvals = ApprovalQueue::new(Arc::new(store));
                 // The file is this server's alone, so no call that asked for one is still there.
                 approvals.cancel_left_over().await.map_err(Stop::unusable)?;
@@ -162,15 +163,16 @@ impl Stores {
             Stored::Postgres { url, ca, wait } => {
                 let database = wait_for(url, ca.as_deref(), *wait).await?;
                 let ledger: Arc<dyn LedgerStore> = Arc::new(database.ledger());
+                conversations = Some(Arc::new(database.clone()));
                 (ApprovalQueue::new(Arc::new(database)), Ledger::on(ledger, options))
             }
         };
         // Before its first call asks for anything: a server that nobody has heard of is a dead one.
         approvals.beat().await.map_err(Stop::missing)?;
-        tokio::spawn(approvals.clone().keep_alive());
+        tokio::spawn(approvals.clone().keep_alive(conversations.clone()));
         let ledger = ledger.map_err(Stop::missing)?;
         tokio::spawn(sweep(ledger.clone()));
-        Ok(Self { approvals, ledger, journal })
+        Ok(Self { approvals, ledger, conversations })
     }
 }
 
