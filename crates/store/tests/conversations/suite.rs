@@ -194,17 +194,21 @@ async fn of_openings_at_the_same_time_one_may_write(open: &impl AsyncFn() -> Kep
 
 async fn the_latest_are_listed_first(open: &impl AsyncFn() -> Kept) {
     let at = open().await;
-    for id in ["listed 1", "listed 2", "listed 3"] {
+    // A file knows when to the second; of those that changed in the same one, the last by its letters comes first.
+    for id in ["~listed 1", "~listed 2", "~listed 3"] {
         at.begin(id, "Desk").keep(&snapshot(1, "one")).await.unwrap();
     }
-    let journal = at.begin("listed 4", "Bank");
+    let journal = at.begin("~listed 4", "Bank");
     for hold in 1..=3 {
         begin(&journal, &confirmed(hold, 1), &snapshot(u64::from(hold), "one")).await;
     }
     journal.finish(&confirmed(1, 1), &done()).await.unwrap();
     journal.finish(&confirmed(2, 1), &ToolOutcome::Unknown).await.unwrap();
     let listed = open().await.latest(3).await.unwrap();
-    assert_eq!(listed.iter().map(|one| &*one.id).collect::<Vec<_>>(), ["listed 4", "listed 3", "listed 2"]);
+    assert_eq!(
+        listed.iter().map(|one| &*one.id).collect::<Vec<_>>(),
+        ["~listed 4", "~listed 3", "~listed 2"]
+    );
     assert_eq!((&*listed[0].agent, listed[0].runs, listed[0].unknown), ("Bank", 3, 2));
     assert_eq!((&*listed[1].agent, listed[1].runs, listed[1].unknown), ("Desk", 0, 0));
     assert!(at.latest(1_000).await.unwrap().len() > 8, "all the others too");
