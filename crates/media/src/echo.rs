@@ -109,6 +109,8 @@ const EARLIEST: Duration = Duration::from_millis(20);
 const LONGEST_SEGMENT: usize = 6_000;
 /// What is remembered: the longest segment, the longest delay and some seconds to ask about them in.
 const MEMORY: usize = 10 * RATE as usize / THINNING;
+/// Samples that are thinned at a time.
+const PIECE: usize = RATE as usize;
 /// Where what was played is this much quieter (in energy) than its loudest part, nothing is compared: what is left there
 /// is the rounding of the comparison.
 const FAINT: f64 = 1e-6;
@@ -262,18 +264,31 @@ struct Thinned {
 impl Thinned {
     fn new() -> Self {
         let band = Cascade::band_pass(RATE, 300.0, 1_700.0);
-        Self { band, samples: VecDeque::new(), pushed: 0, phase: 0 }
+        Self { band, samples: VecDeque::with_capacity(MEMORY), pushed: 0, phase: 0 }
     }
 
     fn push(&mut self, samples: &[f32]) {
+        for piece in samples.chunks(PIECE) {
+            self.push_piece(piece);
+        }
+    }
+
+    /// Of at most [`PIECE`] samples, so that there is always room for it.
+    fn push_piece(&mut self, samples: &[f32]) {
+        let came = (samples.len() + self.phase).div_ceil(THINNING) - self.phase.div_ceil(THINNING);
+        let over = (self.samples.len() + came).saturating_sub(MEMORY);
+        self.samples.drain(..over);
+        self.pushed += came as u64;
+        // Most of the time the agent says nothing, and a filter at rest makes nothing out of nothing.
+        if self.band.is_at_rest() && samples.iter().all(|sample| *sample == 0.0) {
+            self.samples.extend(std::iter::repeat_n(0, came));
+            self.phase = (self.phase + samples.len()) % THINNING;
+            return;
+        }
         for sample in samples {
             let sample = self.band.step(*sample);
             if self.phase == 0 {
-                if self.samples.len() == MEMORY {
-                    self.samples.pop_front();
-                }
                 self.samples.push_back(pcm::to_i16(sample));
-                self.pushed += 1;
             }
             self.phase = (self.phase + 1) % THINNING;
         }

@@ -41,6 +41,9 @@ impl Section {
     }
 }
 
+/// What is left of sound in a filter that is taken for nothing: a thousandth of the last of 24 bits.
+const REST: f64 = 1e-10;
+
 /// The two quality factors of a Butterworth filter of order four.
 const BUTTERWORTH_4: [f64; 2] = [0.541_196_1, 1.306_563];
 
@@ -65,6 +68,11 @@ impl Cascade {
     /// Removes what lies below a frequency in Hz: mains hum, wind, a microphone's offset.
     pub fn high_pass(rate: u32, hz: f64) -> Self {
         Self { sections: BUTTERWORTH_4.map(|q| Section::high_pass(rate, hz, q)).to_vec() }
+    }
+
+    /// Whether nothing but silence, by any measure of sound, comes out as long as only zeros go in.
+    pub fn is_at_rest(&self) -> bool {
+        self.sections.iter().all(|section| section.state.iter().all(|state| state.abs() < REST))
     }
 
     /// The next sample.
@@ -99,6 +107,17 @@ mod tests {
         assert!((gain_at(300.0) + 3.0).abs() < 0.3);
         assert!((gain_at(3_400.0) + 3.0).abs() < 0.3);
         assert!(gain_at(100.0) < -30.0 && gain_at(7_000.0) < -30.0);
+    }
+
+    #[test]
+    fn a_filter_comes_to_rest_in_silence_and_is_woken_by_sound() {
+        let mut filter = Cascade::band_pass(16_000, 300.0, 1_700.0);
+        assert!(filter.is_at_rest());
+        filter.process(&mut [0.9; 320]);
+        assert!(!filter.is_at_rest());
+        let mut silence = vec![0.0; 16_000];
+        filter.process(&mut silence);
+        assert!(filter.is_at_rest() && silence[8_000..].iter().all(|sample| sample.abs() < 1e-6));
     }
 
     #[test]

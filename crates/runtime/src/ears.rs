@@ -157,7 +157,7 @@ pub fn ears(engines: EarEngines, events: Sender<Event>) -> (Ears, Listener) {
         })
     });
     let state = State {
-        sound: Sound::default(),
+        sound: Sound::new(judge.is_some()),
         echo: EchoDetector::new(),
         echo_from: None,
         open: Vec::new(),

@@ -55,6 +55,7 @@ fn stream(follow: Follow) -> impl Stream<Item = Result<Event, Infallible>> {
 }
 
 fn event(news: &News) -> Event {
-    let name = news.line["event"].as_str().unwrap_or("event");
-    Event::default().id(news.number.to_string()).event(name).data(news.line.to_string())
+    let fields = news.fields();
+    let name = fields["event"].as_str().unwrap_or("event");
+    Event::default().id(news.number.to_string()).event(name).data(&*news.line)
 }

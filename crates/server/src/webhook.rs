@@ -71,7 +71,8 @@ pub async fn deliver(hook: Webhook, mut news: Receiver<News>, delivered: Arc<Del
     loop {
         match news.recv().await {
             Ok(news) => {
-                let name = news.line["event"].as_str().unwrap_or_default();
+                let fields = news.fields();
+                let name = fields["event"].as_str().unwrap_or_default();
                 if !hook.events.is_empty() && !hook.events.iter().any(|wanted| wanted == name) {
                     continue;
                 }
@@ -100,7 +101,7 @@ pub fn shown(url: &str) -> String {
 
 /// Sends one event until it is taken, refused for good, or given up.
 async fn send(client: &reqwest::Client, hook: &Webhook, news: &News) -> bool {
-    let body = json!({ "call": &*news.call, "number": news.number, "event": &*news.line }).to_string();
+    let body = json!({ "call": &*news.call, "number": news.number, "event": news.fields() }).to_string();
     let clock = Clock::start();
     for attempt in 0..TRIES {
         let at = unix_seconds();

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::network::{Conv, Lstm, Network};
+use super::network::{Conv, Lstm, Network, Spectrum};
 
 /// Floats that the tables of this model may have at most; a file that claims more is not read on.
 const MOST: usize = 4_000_000;
@@ -39,7 +39,7 @@ fn network(mut tensors: Tensors) -> Option<Network> {
         (tensor.shape == shape && tensor.values.len() == shape.iter().product::<usize>())
             .then_some(tensor.values)
     };
-    let spectrum = take("stft.forward_basis_buffer", &[258, 1, 256])?;
+    let spectrum = Spectrum::new(&take("stft.forward_basis_buffer", &[258, 1, 256])?)?;
     let mut conv = |number: usize, from: usize, to: usize, stride: usize| {
         let weight = take(&format!("encoder.{number}.reparam_conv.weight"), &[to, from, 3])?;
         let bias = take(&format!("encoder.{number}.reparam_conv.bias"), &[to])?;
@@ -52,7 +52,7 @@ fn network(mut tensors: Tensors) -> Option<Network> {
     let lstm = Lstm::new(&input, &hidden, biases.each_ref().map(Vec::as_slice));
     let last = take("decoder.decoder.2.weight", &[1, 128, 1])?;
     let bias = take("decoder.decoder.2.bias", &[1])?.first().copied()?;
-    Some(Network::new(&spectrum, encoder, lstm, (last, bias)))
+    Some(Network::new(spectrum, encoder, lstm, (last, bias)))
 }
 
 /// The constants of a graph, and those of the graphs in it, each for itself.

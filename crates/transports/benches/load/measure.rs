@@ -64,9 +64,10 @@ impl Waits {
                     Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => continue,
                     Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
                 };
-                let at = news.line["t_ms"].as_f64().unwrap_or_default();
-                let key = (news.call.to_string(), news.line["utterance"].as_u64().unwrap_or_default());
-                match news.line["event"].as_str() {
+                let line = news.fields();
+                let at = line["t_ms"].as_f64().unwrap_or_default();
+                let key = (news.call.to_string(), line["utterance"].as_u64().unwrap_or_default());
+                match line["event"].as_str() {
                     Some("agent.said") => {
                         said.insert(key, at);
                     }

@@ -16,9 +16,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use sayback_core::{EvidenceClass, LoopDelay, PlayoutEvent, PlayoutFailure, Time, UtteranceId};
-use sayback_media::PlayoutQueue;
 use sayback_media::playout::Mark;
 use sayback_media::resample::ResampleError;
+use sayback_media::{PlayoutQueue, pcm};
 
 use super::speech::Speech;
 use super::way::Way;
@@ -150,8 +150,10 @@ pub struct Mouth {
     way: Way,
     out: VecDeque<Out>,
     events: VecDeque<PlayoutEvent>,
-    /// The end of what was sent, at the wire's rate.
-    kept: VecDeque<f32>,
+    /// The end of what was sent, at the wire's rate, as 16 bits: a server holds hundreds of these.
+    kept: VecDeque<i16>,
+    /// How much silence it ends with.
+    quiet: usize,
     scratch: Vec<f32>,
     counts: Counts,
 }
@@ -175,7 +177,8 @@ impl Mouth {
             way: Way::new(options.delay, options.evidence),
             out: VecDeque::new(),
             events: VecDeque::new(),
-            kept: VecDeque::new(),
+            kept: VecDeque::with_capacity(kept_samples(options.rate)),
+            quiet: 0,
             scratch: Vec::new(),
             counts: Counts::default(),
         }
@@ -446,10 +449,15 @@ impl Mouth {
     pub fn sent_between(&self, start: Time, rate: u32, out: &mut [f32]) {
         let first = self.queue.position().saturating_sub(self.kept.len() as u64);
         let from = start.diff_micros(self.base) as f64 * f64::from(self.options.rate) / 1e6 - first as f64;
+        // Most of the time the agent says nothing.
+        if from >= self.kept.len().saturating_sub(self.quiet) as f64 {
+            out.fill(0.0);
+            return;
+        }
         let step = f64::from(self.options.rate) / f64::from(rate.max(1));
         let at = |index: f64| {
             let inside = index >= 0.0 && index < self.kept.len() as f64;
-            if inside { self.kept.get(index as usize).copied().unwrap_or(0.0) } else { 0.0 }
+            if inside { self.kept.get(index as usize).copied().map_or(0.0, pcm::to_f32) } else { 0.0 }
         };
         for (n, sample) in out.iter_mut().enumerate() {
             let place = from + n as f64 * step;
@@ -532,15 +540,22 @@ impl Mouth {
     }
 
     fn keep(&mut self, frame: &[f32]) {
-        let most = KEPT_SECONDS * self.options.rate as usize;
-        self.kept.extend(frame);
-        let over = self.kept.len().saturating_sub(most);
+        // What is old goes first, or the buffer would double to take the new.
+        let most = kept_samples(self.options.rate);
+        let over = (self.kept.len() + frame.len()).saturating_sub(most).min(self.kept.len());
         self.kept.drain(..over);
+        self.kept.extend(frame.iter().map(|sample| pcm::to_i16(*sample)));
+        let is_silent = frame.iter().all(|sample| *sample == 0.0);
+        self.quiet = if is_silent { (self.quiet + frame.len()).min(most) } else { 0 };
     }
 
     fn span(&self, samples: u64) -> Duration {
         Duration::from_micros(samples.saturating_mul(1_000_000) / u64::from(self.options.rate.max(1)))
     }
+}
+
+fn kept_samples(rate: u32) -> usize {
+    KEPT_SECONDS * rate as usize
 }
 
 fn micros(span: Duration) -> u64 {
