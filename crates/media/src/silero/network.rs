@@ -4,8 +4,8 @@
 //! 64 + 512 samples ─ spectrum: 4 × 129 ─ conv ─ 4 × 128 ─ conv ─ 2 × 64 ─ conv ─ 64 ─ conv ─ 128 ─ LSTM ─ 1
 //! ```
 //!
-//! It has 0.4 million multiplications, which take TIME µs. A general engine needs far more: its tiles are made for
-//! large tables, and here are four columns. Tables are kept so that the innermost loop runs over what comes out, side by
+//! It has 0.4 million multiplications. A general engine takes far longer for them: its tiles are made for large tables,
+//! and here are four columns. Tables are kept so that the innermost loop runs over what comes out, side by
 //! side in memory.
 
 use std::sync::Arc;
