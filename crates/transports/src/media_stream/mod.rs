@@ -34,6 +34,8 @@ const SILENT: Duration = Duration::from_secs(60);
 const STUCK: Duration = Duration::from_secs(5);
 /// Largest message that is taken, in bytes.
 const LARGEST: usize = 64 * 1024;
+/// Bytes that are read at a time: some messages of 20 ms of sound. The whole of it is taken for each call.
+const READ: usize = 8 * 1024;
 /// Length of a frame.
 const FRAME: Duration = Duration::from_millis(20);
 /// How much earlier than in real time sound is sent: the service plays from its own buffer, and must not run dry.

@@ -13,10 +13,10 @@ use axum::routing::get;
 use sayback_runtime::switchboard::Switchboard;
 use serde_json::json;
 
-use super::LARGEST;
 use super::dialect::{Dialect, Plain, Plivo, Telnyx, Twilio, Vonage};
 use super::proof::Proofs;
 use super::session::{Request, run};
+use super::{LARGEST, READ};
 
 /// A telephone service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,7 +129,7 @@ async fn open(
     let request = Request { query, vars: sip_headers(&headers) };
     // Each message is written at once: a mark that waits in a buffer is a mark that is late.
     let upgrade = upgrade.write_buffer_size(0).max_write_buffer_size(4 * LARGEST);
-    let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
+    let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST).read_buffer_size(READ);
     upgrade.on_upgrade(move |socket| run(shared.board, service.dialect(), request, socket))
 }
 

@@ -99,6 +99,8 @@ pub(super) struct BrowserCall {
     terms: Terms,
     page: Page,
     marks: VecDeque<Mark>,
+    /// When the marks were looked at last.
+    looked: Time,
     news: VecDeque<Event>,
     /// When a packet came last.
     heard: Time,
@@ -135,6 +137,7 @@ impl BrowserCall {
             reports: Reports::new(start.ssrc, format!("{:08x}@sayback", start.ssrc)),
             page: Page::new(codec.clock_rate()),
             marks: VecDeque::new(),
+            looked: Time::ZERO,
             news: VecDeque::new(),
             heard: now,
             path_changes: None,
@@ -204,8 +207,7 @@ impl BrowserCall {
     }
 
     fn due(&self) -> Time {
-        let waits = self.terms.witness == Witness::Reports;
-        let mark = self.marks.front().filter(|_| waits).map(|mark| mark.at + REPORT_WAIT);
+        let mark = mark_due(self.marks.front(), self.terms.witness, self.looked);
         let sound = self.inbound.poll_timeout();
         [mark, sound].into_iter().flatten().fold(self.next_report, Time::min)
     }
@@ -335,6 +337,7 @@ impl BrowserCall {
 
     /// Gives back the marks whose sound was heard.
     async fn release_marks(&mut self, now: Time) {
+        self.looked = now;
         if self.terms.witness == Witness::Awaited && now.since(self.begun) > HELLO {
             self.terms.witness = Witness::Reports;
             self.judge_loop(now);
@@ -439,6 +442,13 @@ pub(super) async fn connected(peer: &mut Peer, orders: &mut Receiver<Order>, unt
     }
 }
 
+/// When the first mark is to be looked at though nothing has come. Once its time is over only what comes can help it:
+/// asking again at once would be asking all the time.
+fn mark_due(first: Option<&Mark>, witness: Witness, looked: Time) -> Option<Time> {
+    let due = first?.at + REPORT_WAIT;
+    (witness == Witness::Reports && due > looked).then_some(due)
+}
+
 /// What came in, to be handed on once the inbound side is let go of.
 #[derive(Debug)]
 enum Fact {
@@ -455,5 +465,21 @@ fn owned(fact: InboundFact<'_>) -> Fact {
         InboundFact::Hidden { from, to } => Fact::Wire(wire::InboundFact::Lost { from, to }),
         InboundFact::Digit { digit, start } => Fact::Digit(digit, start),
         InboundFact::Path(_) => Fact::Path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_of_which_nobody_reports_is_looked_at_when_its_time_is_over_and_not_all_the_time() {
+        let at = Time::from_millis(1_000);
+        let mark = Mark { name: "0.1".to_owned(), rtp: 0, packets: 50, at };
+        let due = at + REPORT_WAIT;
+        assert_eq!(mark_due(Some(&mark), Witness::Reports, at), Some(due));
+        assert_eq!(mark_due(Some(&mark), Witness::Reports, due), None);
+        assert_eq!(mark_due(Some(&mark), Witness::Page, at), None);
+        assert_eq!(mark_due(None, Witness::Reports, at), None);
     }
 }
