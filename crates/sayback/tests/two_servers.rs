@@ -141,6 +141,9 @@ fn desk(folder: &Path, url: &str, steps: &[Value]) -> Server {
     Server::run(&own, &config, Command::new(PROGRAM))
 }
 
+/// The question once it is said: a yes before that is none.
+const SAID: &str = "\"type\":\"agent\",\"text\":\"Shall I send 500?\"";
+
 fn write(at: &Server, chat: &str, text: &str) {
     let json = [("Content-Type", "application/json")];
     let body = json!({ "text": text }).to_string();
@@ -169,7 +172,7 @@ async fn vc_79_a_run_that_a_killed_server_had_begun_is_told_as_unknown_by_anothe
     );
     let chat = one.post("/v1/chats", &json!({}))["chat"].as_str().unwrap().to_owned();
     write(&one, &chat, "Send 500.");
-    until("it is asked", || shows(&one, &chat, "Shall I send 500?")).await;
+    until("it is asked", || shows(&one, &chat, SAID)).await;
     write(&one, &chat, "yes");
     let ran = || std::fs::read_to_string(folder.path().join("ran")).unwrap_or_default();
     until("the run has begun", || (!ran().is_empty()).then_some(())).await;

@@ -36,6 +36,10 @@ async fn void_what_the_dead_left(open: impl AsyncFn() -> ApprovalQueue) {
         queue.open().await.unwrap().into_iter().map(|open| open.request.id).collect()
     };
     let (one, two, three) = (open().await, open().await, open().await);
+    for id in ["nobody's", "a\0b", ""] {
+        assert!(matches!(one.get(id).await, Err(ApprovalError::Unknown { .. })), "{id:?}");
+        assert!(matches!(one.answer(id, yes()).await, Err(ApprovalError::Unknown { .. })), "{id:?}");
+    }
     let long = Duration::from_secs(3_600);
     for queue in [&one, &two] {
         queue.beat().await.unwrap();

@@ -24,7 +24,7 @@ pub enum Unnoted {
     Block,
 }
 
-/// A journal that notes each confirmed run in a ledger before another journal, if there is one, writes it.
+/// A journal that notes each confirmed run in a ledger as soon as another journal, if there is one, has written it.
 #[derive(Debug)]
 pub struct NotedRuns {
     /// The ledger.
@@ -58,11 +58,22 @@ impl NotedRuns {
 #[async_trait]
 impl Journal for NotedRuns {
     async fn begin(&self, run: &ConfirmedRun, now: &Snapshot) -> Result<Begun, JournalError> {
-        match (self.note(run).await?, &self.journal) {
-            (Begun::Already, _) => Ok(Begun::Already),
-            (Begun::Fresh, Some(journal)) => journal.begin(run, now).await,
-            (Begun::Fresh, None) => Ok(Begun::Fresh),
+        let Some(journal) = &self.journal else { return self.note(run).await };
+        // The journal first: whoever may not write in this conversation uses nothing up.
+        if journal.begin(run, now).await? == Begun::Already {
+            return Ok(Begun::Already);
         }
+        let noted = self.note(run).await;
+        if noted != Ok(Begun::Fresh) {
+            // It is written as begun, and is not made.
+            let message = "the ledger did not let it through".to_owned();
+            if let Err(error) = journal.finish(run, &ToolOutcome::NotRun { message }).await {
+                tracing::error!(
+                    "a run that was not made stands in the journal as one that may have been: {error}"
+                );
+            }
+        }
+        noted
     }
 
     async fn finish(&self, run: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
@@ -153,6 +164,46 @@ mod tests {
         assert!(ran(&make(noted(&server(), Unnoted::Run)).await));
         let again = make(noted(&server(), Unnoted::Run)).await;
         assert!(matches!(again, ToolOutcome::NotRun { .. }), "{again:?}");
+    }
+
+    /// A journal that says the same to each run, and keeps what came of them.
+    #[derive(Debug)]
+    struct Says(Result<Begun, JournalError>, std::sync::Mutex<Vec<ToolOutcome>>);
+
+    #[async_trait]
+    impl Journal for Says {
+        async fn begin(&self, _: &ConfirmedRun, _: &Snapshot) -> Result<Begun, JournalError> {
+            self.0.clone()
+        }
+
+        async fn finish(&self, _: &ConfirmedRun, outcome: &ToolOutcome) -> Result<(), JournalError> {
+            self.1.lock().unwrap().push(outcome.clone());
+            Ok(())
+        }
+
+        async fn keep(&self, _: &Snapshot) -> Result<(), JournalError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn who_may_not_write_uses_nothing_up_and_what_the_ledger_blocks_is_written_as_not_run() {
+        let ledger = Ledger::in_memory(LedgerOptions::default()).unwrap();
+        let behind = |says| {
+            let journal = Arc::new(Says(says, std::sync::Mutex::default()));
+            let (ledger, call, unnoted) = (ledger.clone(), "c".to_owned(), Unnoted::Run);
+            let behind = Some(Arc::clone(&journal) as Arc<dyn Journal>);
+            (Arc::new(NotedRuns { ledger, call, unnoted, journal: behind }), journal)
+        };
+        for refusal in [Err(JournalError::OpenedElsewhere), Err(JournalError::Failed("away".to_owned()))] {
+            assert!(matches!(make(behind(refusal).0).await, ToolOutcome::NotRun { .. }));
+        }
+        let (here, journal) = behind(Ok(Begun::Fresh));
+        assert!(ran(&make(here).await), "it was left to whoever may");
+        assert!(matches!(journal.1.lock().unwrap()[..], [ToolOutcome::Done { .. }]));
+        let (there, journal) = behind(Ok(Begun::Fresh));
+        assert!(matches!(make(there).await, ToolOutcome::NotRun { .. }), "once");
+        assert!(matches!(journal.1.lock().unwrap()[..], [ToolOutcome::NotRun { .. }]));
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use sayback_runtime::approvals::{Approval, ApprovalError, ApprovalRequest, Appro
 use tokio_postgres::Row;
 
 use super::Postgres;
+use super::conversations::is_id;
 use crate::approvals::{approval, is_call, text};
 
 /// The table. A step of the format: never changed once released.
@@ -51,6 +52,7 @@ impl ApprovalStore for Postgres {
     }
 
     async fn settle(&self, id: &str, to: &ApprovalState) -> Result<Approval, ApprovalError> {
+        known(id)?;
         let settle = "UPDATE approval SET state = $2, open = FALSE WHERE id = $1 AND open
                       RETURNING request, state";
         let settled = self.ask(settle, &[&id, &text(to)?]).await?;
@@ -63,6 +65,7 @@ impl ApprovalStore for Postgres {
     }
 
     async fn get(&self, id: &str) -> Result<Approval, ApprovalError> {
+        known(id)?;
         let found = self.ask("SELECT request, state FROM approval WHERE id = $1", &[&id]).await?;
         found.first().map_or_else(|| Err(ApprovalError::Unknown { id: id.to_owned() }), read)
     }
@@ -93,6 +96,11 @@ impl ApprovalStore for Postgres {
         let void = self.ask(void, &[&text(to)?, &&*self.server, &dead.as_secs_f64()]).await?;
         Ok(void.len())
     }
+}
+
+/// Refuses an id that no approval can have.
+fn known(id: &str) -> Result<(), ApprovalError> {
+    if is_id(id) { Ok(()) } else { Err(ApprovalError::Unknown { id: id.to_owned() }) }
 }
 
 fn read(row: &Row) -> Result<Approval, ApprovalError> {

@@ -122,7 +122,7 @@ impl Conversations for Postgres {
 }
 
 /// Whether there can be one of that id: PostgreSQL holds no text with this character, and takes the question amiss.
-fn is_id(id: &str) -> bool {
+pub(super) fn is_id(id: &str) -> bool {
     !id.contains('\0')
 }
 
