@@ -51,6 +51,9 @@ impl BlockOn for Waits {
     }
 }
 
+/// How long a model may read before a call that waits for it; behind it nobody expects it to speak any more.
+const READING_IN: Duration = Duration::from_secs(900);
+
 /// Reads an agent file; every fault in it is in the message.
 pub(crate) fn load_agent(path: &Path) -> Result<AgentFile, Stop> {
     let mut file = sayback_agentfile::load(path).map_err(Stop::unusable)?;
@@ -98,13 +101,26 @@ pub(crate) fn warmed_llm(
 /// Has a model read the prompts that every request of a call begins with, beside what else is done.
 pub(crate) fn warm(model: &Arc<dyn Llm>, agent: &Agent) {
     let (warming, requests) = (Arc::clone(model), first_requests(agent));
-    tokio::spawn(async move {
-        for request in requests {
-            if let Err(error) = warming.warm(request).await {
-                tracing::warn!("the model could not be warmed: {error}");
-            }
+    tokio::spawn(async move { read_in(&warming, requests).await });
+}
+
+/// The agent's own model once it has read those prompts: where time is virtual a call can wait until then, however busy
+/// the machine is, and is the same for it.
+pub(crate) fn read_in_llm(waits: &Waits, file: &AgentFile) -> Result<Arc<dyn Llm>, Stop> {
+    waits.runtime().block_on(async {
+        let model = llm(&file.llm, None).await?;
+        let patient = |request| LlmRequest { first_token: Some(READING_IN), ..request };
+        read_in(&model, first_requests(&file.agent).map(patient)).await;
+        Ok(model)
+    })
+}
+
+async fn read_in(model: &Arc<dyn Llm>, requests: impl IntoIterator<Item = LlmRequest>) {
+    for request in requests {
+        if let Err(error) = model.warm(request).await {
+            tracing::warn!("the model could not be warmed: {error}");
         }
-    });
+    }
 }
 
 /// A step and a check as a call's first ones will begin.
@@ -130,9 +146,7 @@ pub(crate) fn checking_llm(waits: &Waits, agent: &Path) -> Result<Arc<dyn Llm>, 
     waits.runtime().block_on(async {
         let model = llm(&file.llm, None).await?;
         let [_, check] = first_requests(&file.agent);
-        if let Err(error) = model.warm(check).await {
-            tracing::warn!("the model could not be warmed: {error}");
-        }
+        read_in(&model, [check]).await;
         Ok(model)
     })
 }

@@ -23,7 +23,7 @@ use sayback_replay::scenario::{
 use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::Llm;
 
-use crate::engines::{Grounding, Waits, llm, load_agent, sound};
+use crate::engines::{Grounding, Waits, load_agent, read_in_llm, sound};
 use crate::exit::{MISSING, Stop, unwritable};
 
 mod recorded;
@@ -151,7 +151,7 @@ impl Shared {
     }
 
     fn llm(&self, file: &AgentFile) -> Result<Arc<dyn Llm>, String> {
-        self.cached(&self.llms, &file.path, || self.waits.runtime().block_on(llm(&file.llm, None)))
+        self.cached(&self.llms, &file.path, || read_in_llm(&self.waits, file))
     }
 
     /// Something that was needed is not here.
