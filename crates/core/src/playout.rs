@@ -165,11 +165,11 @@ impl Mouth {
         }
     }
 
-    /// A pause ended: whatever sounds was delayed by it.
-    pub(crate) fn add_pause(&mut self, length: Duration) {
+    /// A pause since `since` ended at `now`: whatever sounds was delayed by the part of it that it had begun by.
+    pub(crate) fn add_pause(&mut self, since: Time, now: Time) {
         for utterance in &mut self.list {
-            if matches!(utterance.sound, Sound::Sounding(_)) {
-                utterance.paused += length;
+            if let Sound::Sounding(began) = utterance.sound {
+                utterance.paused += now.since(since.max(began).min(now));
             }
         }
     }

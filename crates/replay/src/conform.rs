@@ -301,7 +301,9 @@ impl<'a> TimingRun<'a> {
     }
 
     fn first(&self) -> Option<usize> {
-        (0..self.queue.len()).min_by_key(|i| (self.queue[*i].0, self.queue[*i].1))
+        // What sounded up to an instant comes before what the caller does at it: an exact end may be answered.
+        let playout = |event: &Event| !matches!(event, Event::Playout(_));
+        (0..self.queue.len()).min_by_key(|i| (self.queue[*i].0, playout(&self.queue[*i].2), self.queue[*i].1))
     }
 
     fn take_next(&mut self) -> Option<(Time, Event)> {
@@ -432,7 +434,9 @@ impl<'a> TimingRun<'a> {
             Some((start.unwrap_or(BASE_TIME), PlayoutFailure::NoSamples))
         } else if let Some(at) = question.failed_at {
             Some((shifted(at), PlayoutFailure::TtsFailed))
-        } else if let Some(at) = question.device_lost_at {
+        } else if let Some(at) =
+            question.device_lost_at.filter(|at| question.last_audible.is_none_or(|end| *at < end))
+        {
             Some((shifted(at), PlayoutFailure::DeviceLost))
         } else if question.mark_echo_cause.is_some() {
             // A mark that comes back for any other reason than having been played says that it was not.
@@ -442,6 +446,17 @@ impl<'a> TimingRun<'a> {
         };
         let end = end_of_question(self.case).filter(|_| failure.is_none()).map(shifted);
         let lost = question.lost;
+        // Sent is not played: without its mark nothing shows that any of it was.
+        let unmarked = self.case.transport == "ws-mark" && question.mark_echo.is_none();
+        let planned = question.last_audible.map(shifted).filter(|_| unmarked && failure.is_none());
+        if let (Some(start), Some(end)) = (start, planned) {
+            self.at(start, Event::Playout(PlayoutEvent::Started { utterance, at: start }));
+            let length = end.since(start.min(end));
+            let known =
+                PlayoutEvent::Synthesised { utterance, audible_from: Duration::ZERO, audible_to: length };
+            self.at(start, Event::Playout(known));
+            return;
+        }
         match (start, end) {
             (Some(start), Some(end)) => self.sounds(utterance, start, end.max(start), lost),
             (Some(start), None) => {

@@ -3,6 +3,7 @@
 //! The files are JSON lines, one case each. A reader takes every key that a case can have, refuses any other with its
 //! line, and reports all bad lines at once: a case that is read wrongly must not pass for one that was tried.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -40,7 +41,7 @@ pub enum CaseError {
 /// # Errors
 /// Every line that is no case, with its place.
 pub fn parse_timing(text: &str, path: &Path) -> Result<Vec<TimingCase>, CaseError> {
-    rows(text, path, |row: written::Case| row.resolve())
+    rows(text, path, |row: written::Case| row.resolve(), |case| &case.id)
 }
 
 /// Reads labelled replies.
@@ -48,7 +49,7 @@ pub fn parse_timing(text: &str, path: &Path) -> Result<Vec<TimingCase>, CaseErro
 /// # Errors
 /// Every line that is no case, with its place.
 pub fn parse_replies(text: &str, path: &Path) -> Result<Vec<ReplyCase>, CaseError> {
-    rows(text, path, Ok)
+    rows(text, path, Ok, |case: &ReplyCase| &case.id)
 }
 
 /// Reads hash cases.
@@ -56,29 +57,48 @@ pub fn parse_replies(text: &str, path: &Path) -> Result<Vec<ReplyCase>, CaseErro
 /// # Errors
 /// Every line that is no case, with its place.
 pub fn parse_hashes(text: &str, path: &Path) -> Result<Vec<HashCase>, CaseError> {
-    rows(text, path, |row: corpus::WrittenHash| row.resolve())
+    rows(text, path, |row: corpus::WrittenHash| row.resolve(), |case| &case.name)
 }
 
 /// Reads a file and parses it with one of the functions above.
 ///
 /// # Errors
-/// The file cannot be read, or has bad lines.
+/// The file cannot be read, is no text, has bad lines, names a case twice, or has no case at all: nothing tried must not
+/// look like nothing failed.
 pub fn load_cases<T>(
     path: &Path,
     parse: fn(&str, &Path) -> Result<Vec<T>, CaseError>,
 ) -> Result<Vec<T>, CaseError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| CaseError::Unreadable { path: path.to_owned(), source })?;
-    parse(&text, path)
+    let bytes =
+        std::fs::read(path).map_err(|source| CaseError::Unreadable { path: path.to_owned(), source })?;
+    let fault = |line, column, message: &str, hint: &str| {
+        let (message, hint) = (message.to_owned(), hint.to_owned());
+        CaseError::Faults(vec![Fault { path: path.to_owned(), line, column, message, hint }])
+    };
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+        fault(line, column, "this is not UTF-8", "save the file as UTF-8, one case per line")
+    })?;
+    // Editors on Windows begin a file with this mark.
+    let cases = parse(text.strip_prefix('\u{feff}').unwrap_or(text), path)?;
+    if cases.is_empty() {
+        return Err(fault(1, 1, "the file has no cases", "one case per line, as JSON"));
+    }
+    Ok(cases)
 }
 
 fn rows<W: DeserializeOwned, T>(
     text: &str,
     path: &Path,
     resolve: fn(W) -> Result<T, String>,
+    name: fn(&T) -> &str,
 ) -> Result<Vec<T>, CaseError> {
-    let mut cases = Vec::new();
+    let mut cases: Vec<T> = Vec::new();
     let mut faults = Vec::new();
+    let mut seen: HashMap<String, usize> = HashMap::new();
     for (index, row) in text.lines().enumerate() {
         let fault = |column, message: String| {
             let hint = hint(&message);
@@ -89,7 +109,13 @@ fn rows<W: DeserializeOwned, T>(
         }
         match serde_json::from_str(row) {
             Ok(written) => match resolve(written) {
-                Ok(case) => cases.push(case),
+                Ok(case) => match seen.insert(name(&case).to_owned(), index + 1) {
+                    Some(first) => {
+                        let message = format!("`{}` is already the case of line {first}", name(&case));
+                        faults.push(fault(1, message));
+                    }
+                    None => cases.push(case),
+                },
                 Err(message) => faults.push(fault(1, message)),
             },
             Err(error) => faults.push(fault(error.column().max(1), plain(&error))),

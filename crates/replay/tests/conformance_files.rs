@@ -1,5 +1,6 @@
 //! Conformance files: every key is taken, every other is refused with its line.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -130,4 +131,32 @@ proptest! {
         let _ = parse_replies(&text, Path::new("x"));
         let _ = parse_hashes(&text, Path::new("x"));
     }
+}
+
+/// A file that cannot be tried is refused with its place, and nothing tried is no success.
+#[test]
+fn a_file_that_is_no_file_of_cases_is_refused_with_its_place() {
+    const ROW: &str = r#"{"id": "r1", "lang": "en", "question": "Shall I?", "reply": "Yep.", "label": "yes", "also_ok": [], "note": "n", "tags": [], "hard": false}"#;
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cases");
+    fs::create_dir_all(&folder).unwrap();
+    let mut broken = ROW.as_bytes().to_vec();
+    broken.extend(b"\n{\"id\": \"\xff\"}");
+    for (name, bytes, said) in [
+        ("empty", Vec::new(), ":1:1: the file has no cases"),
+        ("blank", b"\n \n".to_vec(), ":1:1: the file has no cases"),
+        ("bytes", broken, ":2:9: this is not UTF-8"),
+        ("twice", format!("{ROW}\n\n{ROW}\n").into_bytes(), ":3:1: `r1` is already the case of line 1"),
+        ("cut", format!("{ROW}\n{{\"id\": \"r2\", \"lang\"").into_bytes(), ":2:19: EOF"),
+        ("label", ROW.replace("\"yes\"", "\"perhaps\"").into_bytes(), ":1:86: unknown variant `perhaps`"),
+        ("key", ROW.replace("\"reply\": \"Yep.\", ", "").into_bytes(), ": missing field `reply`"),
+    ] {
+        let path = folder.join(name);
+        fs::write(&path, bytes).unwrap();
+        let error = load_cases(&path, parse_replies).unwrap_err().to_string();
+        assert!(error.contains(said), "{name}: {error}");
+    }
+    assert!(load_cases(&folder, parse_replies).unwrap_err().to_string().contains("cannot be read"));
+    let marked = folder.join("marked");
+    fs::write(&marked, format!("\u{feff}{ROW}\r\n")).unwrap();
+    assert_eq!(load_cases(&marked, parse_replies).unwrap().len(), 1);
 }

@@ -26,5 +26,5 @@ fn every_timing_case_comes_out_as_stated() {
 /// Modes and faults that those cases leave out.
 #[test]
 fn our_own_timing_cases_come_out_as_stated() {
-    run_all("timing_own.jsonl", 21);
+    run_all("timing_own.jsonl", 100);
 }

@@ -19,7 +19,7 @@ use crate::command::{CheckRequest, Command, DropReason, Report};
 use crate::context::Item;
 use crate::event::{CheckAnswer, Verdict};
 use crate::ids::{CheckId, SegmentId};
-use crate::policy::{Adjacency, AfterHangup};
+use crate::policy::{Adjacency, AfterHangup, QuestionBargeIn};
 use crate::segment::{Segment, Words};
 use crate::session::Session;
 use crate::session::gate::{Answer, Check, Hold, Stage};
@@ -313,6 +313,11 @@ impl Session {
 
     fn decline(&mut self) {
         self.take_answer();
+        // Nobody is there any more who declined it (row 33a).
+        if self.line.hung_up.is_some() {
+            self.close_hold(DropReason::Hangup);
+            return;
+        }
         self.close_hold(DropReason::Declined);
         self.want_step();
     }
@@ -396,7 +401,8 @@ impl Session {
                 }
             }
             (Stage::Asking, _) | (Stage::Heard, _) if hold.asking.began.is_some_and(|q0| start > q0) => {
-                if hold.stage == Stage::Asking && !hold.rounds.braked {
+                let ignored = self.policy.confirm.question_barge_in == QuestionBargeIn::Ignore;
+                if hold.stage == Stage::Asking && !hold.rounds.braked && !ignored {
                     self.close_hold(DropReason::BargeIn);
                     self.interrupt();
                     self.want_step();

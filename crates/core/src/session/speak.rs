@@ -248,15 +248,16 @@ impl Session {
     /// A false interruption: the agent goes on; a question with too long a gap in it starts again.
     pub(crate) fn resume_mouth(&mut self) {
         let Some(pause) = self.mouth.paused.take() else { return };
-        let gap = self.now.since(pause.since);
-        self.mouth.add_pause(gap);
+        self.mouth.add_pause(pause.since, self.now);
         self.mouth.spoken_through = Some(pause.segment);
         self.command(Command::Resume);
         self.report(Report::AgentResumed {});
         let asking = self.gate.open().filter(|hold| hold.stage == Stage::Asking);
         let began =
             asking.and_then(|hold| hold.asking.began.map(|began| hold.asking.cut.map_or(began, |c| c.0)));
-        if let Some(began) = began.filter(|_| gap > self.policy.confirm.max_gap) {
+        // A pause asked for before the question sounded leaves no gap in it.
+        let gap = |began: Time| self.now.since(pause.since.max(began));
+        if let Some(began) = began.filter(|began| gap(*began) > self.policy.confirm.max_gap) {
             let cut = (began, self.now);
             self.silence_mouth();
             self.ask_again();

@@ -6,7 +6,7 @@ use std::fmt;
 
 use sayback_core::{Command, DropReason, EvidenceRecord, Item, Output, Report, Session, Time};
 
-use super::{OPENING, unshifted};
+use super::{BASE, OPENING, unshifted};
 use crate::timing::{Reask, State, TimingCase, Told};
 
 /// One thing that did not come as expected.
@@ -46,6 +46,8 @@ pub(super) struct Seen {
     turns: Vec<String>,
     horizon: Option<Time>,
     onset_ms: Option<f64>,
+    /// The latest onset of any speech, for cases in which nothing was an answer.
+    heard_ms: Option<f64>,
 }
 
 impl Seen {
@@ -80,6 +82,9 @@ impl Seen {
             Report::QuestionRepeated { .. } => self.repeats += 1,
             Report::ModelTold { text } => self.told.push(text.clone()),
             Report::CallerTurn { text, .. } if text != OPENING => self.turns.push(text.clone()),
+            Report::CallerSpeech { onset_ms, .. } => {
+                self.heard_ms = Some(onset_ms - BASE.as_secs_f64() * 1_000.0);
+            }
             _ => {}
         }
     }
@@ -97,7 +102,9 @@ impl Seen {
 
     /// The words of the last turn that did not confirm anything.
     fn next_turn(&self) -> Option<String> {
-        self.turns.iter().rev().find(|text| Some(*text) != self.confirmed_by.as_ref()).cloned()
+        let confirmed = self.turns.iter().position(|text| Some(text) == self.confirmed_by.as_ref());
+        let mut others = self.turns.iter().enumerate().filter(|(at, _)| Some(*at) != confirmed);
+        others.next_back().map(|(_, text)| text.clone())
     }
 }
 
@@ -131,7 +138,7 @@ pub(super) fn judge(case: &TimingCase, seen: &Seen, session: &Session) -> Vec<Mi
     judge.same("evidence", expect.evidence.as_ref(), &outcome.map(str::to_owned));
     let horizon = seen.horizon.or(session.horizon()).map(unshifted);
     judge.same("horizon", expect.horizon.as_ref(), &horizon);
-    let onset = seen.onset_ms.map(|ms| Time::from_micros((ms * 1_000.0).round() as u64));
+    let onset = seen.onset_ms.or(seen.heard_ms).map(|ms| Time::from_micros((ms * 1_000.0).round() as u64));
     judge.same("mapped_onset", expect.mapped_onset.as_ref(), &onset);
     judge.same("asked_playout", expect.asked_playout.as_ref(), &seen.answered_asking.unwrap_or(seen.askings));
     judge.same("next_turn_words", expect.next_turn_words.as_ref(), &seen.next_turn());
@@ -141,7 +148,7 @@ pub(super) fn judge(case: &TimingCase, seen: &Seen, session: &Session) -> Vec<Mi
         .map_or(&case.question.hold, |index| seen.names.get(index as usize).unwrap_or(&case.question.hold));
     judge.same("hold", expect.hold.as_ref(), &Some(name.clone()));
     judge_told(&mut judge, case, seen);
-    judge_context(&mut judge, case, session);
+    judge_context(&mut judge, case, seen, session);
     judge.out
 }
 
@@ -159,9 +166,9 @@ fn judge_told(judge: &mut Judge, case: &TimingCase, seen: &Seen) {
     }
 }
 
-fn judge_context(judge: &mut Judge, case: &TimingCase, session: &Session) {
+fn judge_context(judge: &mut Judge, case: &TimingCase, seen: &Seen, session: &Session) {
     let Some(expected) = &case.expect.context_words else { return };
-    let words: Vec<&str> = session
+    let mut words: Vec<&str> = session
         .items()
         .iter()
         .filter_map(|item| match item {
@@ -169,6 +176,10 @@ fn judge_context(judge: &mut Judge, case: &TimingCase, session: &Session) {
             _ => None,
         })
         .collect();
+    // The words that confirmed the run are the answer, not context.
+    if let Some(at) = words.iter().rposition(|text| Some(*text) == seen.confirmed_by.as_deref()) {
+        words.remove(at);
+    }
     let found = (!words.is_empty()).then(|| words.join(" "));
     judge.same("context_words", Some(expected), &found);
 }

@@ -235,7 +235,7 @@ fn judge(case: &ReplyCase, model: Option<&Arc<dyn Llm>>, waits: &Waits) -> (Verd
         words: &case.reply,
         input_json: None,
         speakers: match case.context.speakers {
-            Some(Speakers::Count(count)) => u8::try_from(count).ok(),
+            Some(Speakers::Count(count)) => Some(u8::try_from(count).unwrap_or(u8::MAX)),
             Some(Speakers::Word(_)) | None => None,
         },
         confidence: None,
