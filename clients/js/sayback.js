@@ -24,10 +24,12 @@ const LOOKS = 20;
 const SLOW = 150;
 /** Candidates are waited for this long before the offer is sent; the others follow it. */
 const GATHER = 400;
-/** A connection that is not there by then, or does not come back in this time, is given up. */
+/** A connection that is not there by then is given up. */
 const CONNECT = 20_000;
-/** The way is looked for anew at most so often in a row. */
-const RESTARTS = 3;
+/** A connection that breaks is looked for anew for this long, and then given up; the server waits for 45 seconds. */
+const RECONNECT = 40_000;
+/** The server is asked again if its answer has not come by then: it may have been lost with the network. */
+const ANSWER = 5_000;
 
 /**
  * Why a call could not be made.
@@ -108,7 +110,6 @@ export class Call extends EventTarget {
     this._options = options;
     this._candidates = [];
     this._timers = [];
-    this._restarts = 0;
     this._agentEnded = null;
   }
 
@@ -193,7 +194,7 @@ export class Call extends EventTarget {
     const base = new URL(this._options.url ?? "/", window.location.href);
     const address = new URL("/v1/webrtc", base);
     if (agent) address.searchParams.set("agent", agent);
-    const sdp = this._peer.localDescription.sdp;
+    const sdp = withResending(this._peer.localDescription.sdp);
     this._sent = candidatesOf(sdp);
     const response = await this._ask(address, { method: "POST", body: sdp, signal }, "application/sdp");
     this._resource = new URL(response.headers.get("location"), address);
@@ -236,10 +237,7 @@ export class Call extends EventTarget {
   /** The connection is another than before. */
   _moved() {
     const state = this._peer.connectionState;
-    if (state === "connected") {
-      this._restarts = 0;
-      this._become("live");
-    }
+    if (state === "connected") this._become("live");
     if (state === "closed") this._gone();
     if (state === "disconnected" || state === "failed") this._restart();
   }
@@ -250,9 +248,9 @@ export class Call extends EventTarget {
     if (this._agentEnded) return this._gone();
     this._become("reconnecting");
     this._restarting = true;
+    const until = performance.now() + RECONNECT;
     try {
-      for (; this._restarts < RESTARTS && !this.ended && this._peer.connectionState !== "connected"; ) {
-        this._restarts += 1;
+      while (!this.ended && this._peer.connectionState !== "connected" && performance.now() < until) {
         if (await this._restartOnce()) await this._settled();
       }
     } finally {
@@ -264,6 +262,8 @@ export class Call extends EventTarget {
   /** Whether the server took it. */
   async _restartOnce() {
     const peer = this._peer;
+    // Candidates of a session that the server does not know yet go with the request for it.
+    this._etag = null;
     try {
       if (peer.signalingState === "stable") {
         await peer.setLocalDescription(await peer.createOffer({ iceRestart: true }));
@@ -271,7 +271,7 @@ export class Call extends EventTarget {
       await this._gathered();
       const sdp = peer.localDescription.sdp;
       this._sent = candidatesOf(sdp);
-      const request = { method: "PATCH", body: fragmentOf(sdp, this._sent), headers: { "if-match": "*" } };
+      const request = { method: "PATCH", body: fragmentOf(sdp, this._sent), headers: { "if-match": "*" }, signal: AbortSignal.timeout(ANSWER) };
       const response = await this._ask(this._resource, request, FRAGMENT);
       this._etag = response.headers.get("etag");
       const answer = answerWith(peer.currentRemoteDescription.sdp, await response.text());
@@ -446,6 +446,11 @@ function pause(ms) {
 
 function candidatesOf(sdp) {
   return lines(sdp).filter((line) => line.startsWith("a=candidate:")).map((line) => line.slice(2));
+}
+
+/** An offer that says that lost sound may be asked for again (NACK): browsers can, and do not offer it for sound. */
+function withResending(sdp) {
+  return sdp.replace(/a=rtpmap:(\d+) opus\/48000\/2\r\n/i, (line, type) => `${line}a=rtcp-fb:${type} nack\r\n`);
 }
 
 /** Candidates as RFC 8840 writes them. */

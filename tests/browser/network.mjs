@@ -1,15 +1,18 @@
 // A call over the client for pages, from a network of its own: node network.mjs ADDRESS TOKEN CLIPS OPTIONS
 //
-// OPTIONS is JSON: what `connect` is given, and `hidden` if the server must not learn where this browser is.
-// Books, and prints as JSON the call's log as its page saw it, the server's whole log, and the two ends of the way that was taken.
+// OPTIONS is JSON: what `connect` is given, `hidden` if the server must not learn where this browser is, and `move`: a
+// command that gives this network another address. It is run in the middle of the first question.
+// Books, and prints as JSON the call's log as its page saw it, the server's whole log, the states of the call, what ICE
+// was called before and behind the move, and the two ends of the way that was taken.
 
+import { execSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const [address, token, clips, written] = process.argv.slice(2);
-const { hidden = false, ...options } = JSON.parse(written);
+const { hidden = false, move = null, ...options } = JSON.parse(written);
 const require = createRequire(join(process.env.SAYBACK_BROWSER, "package.json"));
 const { chromium } = require("playwright-core");
 const PATIENCE = 60_000;
@@ -41,30 +44,57 @@ try {
       window.told = [];
       window.call = await connect({ ...options, stream });
       window.call.on("event", (line) => window.told.push(line));
+      window.states = [];
+      window.call.on("state", (state) => window.states.push(state));
       return window.call.id;
     },
     [{ token, ...options }, hidden],
   );
-  const until = (...names) =>
-    page.waitForFunction((names) => window.told.find((line) => names.includes(line.event)), names, { timeout: PATIENCE })
-      .catch(async (error) => {
-        throw new Error(`${error}: ${JSON.stringify(await page.evaluate(() => window.told))}`);
-      });
-  await until("agent.heard");
-  // Where sound was lost, the caller's or the agent's, the caller asks once more.
-  const settled = () => window.told.filter((line) => ["question.heard", "question.dropped"].includes(line.event)).length;
-  const heard = () => window.told.some((line) => line.event === "question.heard");
-  for (let tries = 1; tries <= 4 && !(await page.evaluate(heard)); tries += 1) {
-    const before = await page.evaluate(settled);
+  /** How often these events have come. */
+  const count = (...names) => page.evaluate((names) => window.told.filter((line) => names.includes(line.event)).length, names);
+  /** Waits until one of these events has come more than `before` times; false: not in this time. */
+  const more = (before, limit, ...names) =>
+    page
+      .waitForFunction(
+        ([names, before]) => window.told.filter((line) => names.includes(line.event)).length > before,
+        [names, before],
+        { timeout: limit },
+      )
+      .then(() => true, () => false);
+  const must = async (what, done) => {
+    if (await done) return;
+    const [told, states, ended] = await page.evaluate(() => [window.told, window.states, window.call.ended]);
+    throw new Error(`${what}: ${JSON.stringify({ states, ended, told })}`);
+  };
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  const session = () => page.evaluate(() => /a=ice-ufrag:(\S+)/.exec(window.call._peer.remoteDescription.sdp)[1]);
+
+  await must("no greeting was heard", more(0, PATIENCE, "agent.heard"));
+  const sessions = [await session()];
+  if (move) {
     await page.evaluate(() => window.caller.say("book"));
-    const next = page.waitForFunction(`(${settled})() > ${before}`, null, { timeout: PATIENCE / 2 });
-    await next.then(() => new Promise((resolve) => setTimeout(resolve, 2_000)), () => {});
+    await must("nothing was asked", more(0, PATIENCE, "question.started"));
+    await pause(500);
+    execSync(move);
+    const back = page.waitForFunction(() => /(reconnecting,live|ended)$/.test(window.states.join()), null, { timeout: PATIENCE });
+    await must("the call did not go on", back.then(() => page.evaluate(() => !window.call.ended), () => false));
+    await must("what became of the question was not told", more(0, PATIENCE, "question.heard", "question.dropped"));
+    sessions.push(await session());
   }
-  if (!(await page.evaluate(heard))) throw new Error(`no question was heard: ${JSON.stringify(await page.evaluate(() => window.told))}`);
-  // Behind all that is only known to lie in the question.
-  await new Promise((resolve) => setTimeout(resolve, 2_000));
-  await page.evaluate(() => window.caller.say("yes"));
-  await until("tool.finished", "question.dropped");
+  // Where sound was lost, the caller's or the agent's, the caller asks once more.
+  let booked = false;
+  for (let tries = 1; tries <= 5 && !booked; tries += 1) {
+    const settled = await count("question.heard", "question.dropped");
+    const heard = await count("question.heard");
+    await page.evaluate(() => window.caller.say("book"));
+    await more(settled, PATIENCE / 2, "question.heard", "question.dropped");
+    // Behind all that is only known to lie in the question.
+    await pause(2_000);
+    if ((await count("question.heard")) === heard) continue;
+    await page.evaluate(() => window.caller.say("yes"));
+    booked = await more(0, PATIENCE / 4, "tool.finished");
+  }
+  await must("nothing was booked", booked);
   const way = await page.evaluate(async () => {
     const stats = [...(await window.call._peer.getStats()).values()];
     const chosen = stats.find((one) => one.type === "transport")?.selectedCandidatePairId;
@@ -75,10 +105,10 @@ try {
     };
     return { ours: end(pair.localCandidateId), theirs: end(pair.remoteCandidateId), described: window.call._peer.remoteDescription.sdp };
   });
-  const told = await page.evaluate(() => window.told);
+  const [told, states] = await page.evaluate(() => [window.told, window.states]);
   await page.evaluate(() => window.call.hangUp());
   const answer = await fetch(`${address}/v1/calls/${id}/events`, { headers: { authorization: `Bearer ${token}` } });
-  console.log(JSON.stringify({ told, way, log: await answer.text() }));
+  console.log(JSON.stringify({ told, way, states, sessions, log: await answer.text() }));
 } finally {
   await browser.close();
 }

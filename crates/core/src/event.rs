@@ -20,6 +20,9 @@ pub enum Event {
     CallStarted(CallStart),
     /// The caller is gone. Playout stops; what was answered before may still run.
     HungUp,
+    /// The way to the caller is gone and did not come back in time. The same as [`Event::HungUp`], but nobody chose it, and
+    /// the log says so.
+    LineLost,
     /// An outbound call is up to whoever answers it, and nobody has yet: it rings, or a machine or a greeting speaks.
     /// Until [`Event::Answered`] no question is asked (VC-84).
     Unanswered,

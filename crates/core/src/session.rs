@@ -246,7 +246,8 @@ impl Session {
     fn on_event(&mut self, event: Event) {
         match event {
             Event::CallStarted(start) => self.on_call_started(start),
-            Event::HungUp => self.on_hung_up(),
+            Event::HungUp => self.on_gone("hangup"),
+            Event::LineLost => self.on_gone("lost"),
             Event::Unanswered => self.line.unanswered = true,
             Event::Answered => self.line.unanswered = false,
             Event::LineHeld => self.on_line_held(),
@@ -305,7 +306,7 @@ impl Session {
         self.ask_approvals_again();
     }
 
-    fn on_hung_up(&mut self) {
+    fn on_gone(&mut self, reason: &str) {
         if self.line.hung_up.is_some() || self.line.ended {
             return;
         }
@@ -317,7 +318,7 @@ impl Session {
         self.cancel_step();
         self.silence_mouth();
         self.turn.wanted = false;
-        self.report(Report::CallEnded { reason: String::from("hangup") });
+        self.report(Report::CallEnded { reason: String::from(reason) });
     }
 
     /// The line is gone: speech that was still open ended with its last voiced frame.

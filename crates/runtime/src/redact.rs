@@ -218,6 +218,7 @@ impl Redactor {
             // Nothing that anybody said: what is added here must be looked at for it.
             Event::CallStarted(_)
             | Event::HungUp
+            | Event::LineLost
             | Event::Unanswered
             | Event::Answered
             | Event::LineHeld

@@ -20,7 +20,7 @@ use server::{PROGRAM, Server, clinic, repository};
 
 #[test]
 fn the_page_books_by_voice_behind_the_question_and_not_over_it_and_both_become_scenarios() {
-    let Some(browser) = walk::browser().filter(|_| has_models()) else { return };
+    let Some(browser) = sayback_rig::browser().filter(|_| has_models()) else { return };
     let server = Server::of(|folder| {
         let config = clinic(folder);
         let agent = folder.join("agent.toml");

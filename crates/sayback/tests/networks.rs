@@ -1,5 +1,6 @@
-//! Calls between networks that cannot reach each other: over a relay (coturn) and through a router, in network namespaces.
-//! Needs root. Chromium calls with the client for pages; `tests/browser/network.mjs` steers it.
+//! Calls between networks that cannot reach each other: over a relay (coturn) and through a router, in network namespaces;
+//! and a call whose page moves to another address. Needs root. Chromium calls with the client for pages;
+//! `tests/browser/network.mjs` steers it.
 //!
 //! ```text
 //! caller 10.77.1.2 ── 10.77.1.1 router 10.77.2.1 ── 10.77.2.2 server
@@ -13,16 +14,13 @@
 #[expect(dead_code, reason = "other tests ask for more")]
 #[path = "support/server.rs"]
 mod server;
-#[expect(dead_code, reason = "other tests ask for more")]
-#[path = "support/walk.rs"]
-mod walk;
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-use sayback_rig::{has_models, skip};
+use sayback_rig::{browser, has_models, skip};
 use serde_json::{Value, json};
 use server::{PROGRAM, Server, repository};
 
@@ -90,10 +88,13 @@ impl Networks {
     /// The clinic, and a token that may call it.
     fn serve(&self, folder: &Path, webrtc: &str) -> Server {
         let sha256 = sayback_server::access::hash(TOKEN);
+        let agents = server::clinic(folder);
+        // A question that was lost on the way is asked again whenever the caller asks again.
+        let script = std::fs::read_to_string(folder.join("script.jsonl")).unwrap();
+        std::fs::write(folder.join("script.jsonl"), script.repeat(4)).unwrap();
         let config = format!(
-            "listen = \"10.77.2.2:8080\"\n{}[[auth.token]]\nname = \"page\"\nsha256 = \"{sha256}\"\n\
-             roles = [\"call\", \"read\"]\n[tls]\nby_proxy = true\n{webrtc}",
-            server::clinic(folder)
+            "listen = \"10.77.2.2:8080\"\n{agents}[[auth.token]]\nname = \"page\"\nsha256 = \"{sha256}\"\n\
+             roles = [\"call\", \"read\"]\n[tls]\nby_proxy = true\n{webrtc}"
         );
         let mut command = within(&self.names[2], PROGRAM);
         command.env("TURN_PASSWORD", PASSWORD);
@@ -140,10 +141,13 @@ fn done(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Whether networks can be laid here; if not, that is said loudly.
-fn can_lay() -> bool {
+/// Whether networks can be laid here, and the program is there that is wanted in them; if not, that is said loudly.
+fn can_lay(wanted: Option<&str>) -> bool {
     let runs = |program: &str, flag: &str| Command::new(program).arg(flag).output().is_ok();
-    if !(runs("turnserver", "--version") && runs("ip", "-V") && runs("iptables", "-V")) {
+    if !(wanted.is_none_or(|program| runs(program, "--version"))
+        && runs("ip", "-V")
+        && runs("iptables", "-V"))
+    {
         return skip("coturn, ip or iptables is missing; get them with: scripts/setup --peers");
     }
     let probe = format!("sayback-{}-probe", std::process::id());
@@ -164,7 +168,9 @@ fn names(result: &Value) -> Vec<&str> {
 #[test]
 fn a_call_between_networks_that_cannot_reach_each_other_goes_over_a_relay() {
     let _alone = ONE_AT_A_TIME.lock();
-    let Some(browser) = walk::browser().filter(|_| has_models() && can_lay()) else { return };
+    let Some(browser) = browser().filter(|_| has_models() && can_lay(Some("turnserver"))) else {
+        return;
+    };
     let relay = "[[webrtc.turn]]\nurl = \"turn:10.77.2.1:3478\"\nuser = \"sayback\"\npassword_env = \"TURN_PASSWORD\"\n";
     let ice = json!([{ "urls": "turn:10.77.1.1:3478", "username": "sayback", "credential": PASSWORD }]);
     // The page alone over a relay; both.
@@ -188,7 +194,9 @@ fn a_call_between_networks_that_cannot_reach_each_other_goes_over_a_relay() {
 #[test]
 fn a_server_behind_a_router_is_called_where_a_stun_server_saw_it() {
     let _alone = ONE_AT_A_TIME.lock();
-    let Some(browser) = walk::browser().filter(|_| has_models() && can_lay()) else { return };
+    let Some(browser) = browser().filter(|_| has_models() && can_lay(Some("turnserver"))) else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let mut networks = Networks::lay();
     // What leaves for the caller's network has the router's address; what comes to the router for sound is handed on.
@@ -203,4 +211,31 @@ fn a_server_behind_a_router_is_called_where_a_stun_server_saw_it() {
     let way = &result["way"];
     assert!(way["described"].as_str().unwrap().contains("10.77.1.1"), "{way:#}");
     assert_eq!(way["theirs"]["address"], "10.77.1.1", "{way:#}");
+}
+
+#[test]
+fn a_page_that_moves_to_another_address_in_the_middle_of_a_question_is_asked_again_in_the_same_call() {
+    let _alone = ONE_AT_A_TIME.lock();
+    let Some(browser) = browser().filter(|_| has_models() && can_lay(None)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let networks = Networks::lay();
+    networks.rule("-A FORWARD -p udp -j ACCEPT");
+    let _server = networks.serve(folder.path(), "[webrtc]\n");
+    let near = format!("sb{}n1", std::process::id());
+    let moves = format!(
+        "ip address flush dev {near} && ip address add 10.77.1.3/24 dev {near} && \
+         ip route add default via 10.77.1.1"
+    );
+    let result = networks.call(&browser, &json!({ "move": moves }));
+    let told = result["told"].as_array().unwrap();
+    let first = |name: &str| told.iter().position(|line| line["event"] == name);
+    // The first question was cut off by the move, and nothing ran before another one was heard.
+    let dropped = told.iter().find(|line| line["event"] == "question.dropped");
+    assert_eq!(dropped.map(|line| &line["reason"]), Some(&json!("not_played")), "{result:#}");
+    assert!(first("question.dropped") < first("question.heard"), "{result:#}");
+    assert!(first("question.heard") < first("tool.started"), "{result:#}");
+    assert!(names(&result).contains(&"tool.finished"), "{result:#}");
+    let [before, behind] = [0, 1].map(|at| result["sessions"][at].as_str().unwrap());
+    assert_ne!(before, behind, "the ICE session is another one");
+    assert_eq!(result["log"].as_str().unwrap().matches("\"call.started\"").count(), 1, "{result:#}");
 }

@@ -5,7 +5,12 @@ import { asks, reason, words } from "./story.js";
 
 const quoted = (text) => `“${text}”`;
 
-const ENDED = { hangup: "The caller hung up.", agent: "The agent said goodbye.", requested: "It was ended from here." };
+const ENDED = {
+  hangup: "The caller hung up.",
+  lost: "The connection to the caller broke and did not come back.",
+  agent: "The agent said goodbye.",
+  requested: "It was ended from here.",
+};
 
 function ofQuestion(asked) {
   const answer = asked.answers.at(-1);

@@ -15,7 +15,7 @@
 
 #[path = "../tests/media_stream/desk.rs"]
 mod desk;
-#[expect(dead_code, reason = "the tests talk over a channel too")]
+#[expect(dead_code, reason = "the tests talk over a channel too, and look for other ways")]
 #[path = "../tests/webrtc/far_end.rs"]
 mod far_end;
 #[path = "load/measure.rs"]
@@ -173,8 +173,12 @@ fn sound() -> Vec<Vec<u8>> {
 async fn call(server: SocketAddr, number: u64, length: Duration, sound: &[Vec<u8>]) -> Met {
     let pace = Arc::new(Mutex::new(Pace::default()));
     let (heard, began) = (Arc::clone(&pace), Instant::now());
-    let ear = Box::new(move |timestamp, at: Instant| {
-        heard.lock().unwrap().take(timestamp, at.saturating_duration_since(began));
+    let ear: far_end::Ear = Box::new(move |bytes, is_report, at| {
+        let timestamp =
+            bytes.get(4..8).filter(|_| !is_report).map(|t| u32::from_be_bytes(t.try_into().unwrap()));
+        if let Some(timestamp) = timestamp {
+            heard.lock().unwrap().take(timestamp, at.saturating_duration_since(began));
+        }
     });
     let ssrc = number as u32 + 1;
     let (mut far, offer) = FarEnd::offer(ssrc, None, ear).await;

@@ -253,6 +253,40 @@ fn a_driver_that_comes_late_sends_no_burst_and_the_end_is_later() {
 }
 
 #[test]
+fn a_lost_way_loses_what_sounds_and_what_waits_for_its_mark() {
+    let mut world = World::new(Proof::Marks);
+    world.say(A, 200, 0);
+    world.say(B, 2_000, 0);
+    world.run(at(600));
+    world.mouth.lose_all();
+    world.run(at(3_000));
+    for (_, name) in world.marks() {
+        world.mouth.on_mark(&name, at(3_000));
+    }
+    world.run(at(3_010));
+    let lost: Vec<_> = world.finished().iter().map(|end| (end.0, end.3 > ms(1_000_000))).collect();
+    assert_eq!(lost, [(A, true), (B, true)]);
+}
+
+#[test]
+fn what_stands_before_a_missed_mark_was_not_played_and_what_follows_may_be() {
+    let mut world = World::new(Proof::Marks);
+    world.say(A, 200, 0);
+    world.say(B, 200, 0);
+    world.run(at(1_000));
+    let names: Vec<_> = world.marks().into_iter().map(|(_, name)| name).collect();
+    world.mouth.miss_mark("nobody's", at(1_000));
+    world.mouth.miss_mark(&names[0], at(1_000));
+    world.mouth.on_mark(&names[1], at(1_000));
+    world.run(at(1_010));
+    let missed = |event: &&PlayoutEvent| {
+        matches!(event, PlayoutEvent::Failed { utterance: A, failure: PlayoutFailure::NotPlayed, .. })
+    };
+    assert_eq!(world.events.iter().filter(missed).count(), 1);
+    assert_eq!(world.finished().iter().map(|end| end.0).collect::<Vec<_>>(), [B]);
+}
+
+#[test]
 fn a_lost_line_fails_all_that_waits() {
     let mut world = World::new(Proof::Marks);
     world.say(A, 200, 0);

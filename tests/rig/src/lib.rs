@@ -21,7 +21,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::Mutex;
 
 pub use authority::Authority;
-pub use needs::{has_models, models, skip};
+pub use needs::{browser, has_models, models, skip};
 pub use player::{Player, Recording, Stamped};
 pub use server::{Rig, RigError};
 

@@ -156,6 +156,8 @@ struct Stream {
     late: f64,
     /// Ticks of the packet that came last.
     ticks: u64,
+    /// What is missing before this number has been looked at by [`Inbound::missing`].
+    looked_at: u64,
 }
 
 impl Stream {
@@ -201,6 +203,27 @@ impl Inbound {
     /// The stream's SSRC, once there is one.
     pub fn ssrc(&self) -> Option<u32> {
         self.source.ssrc()
+    }
+
+    /// The numbers of packets that are missing before ones that came, and that would still be in time if they were there
+    /// `trip` from now: those are worth asking the far end for. Each hole is looked at once, when it is first seen; a
+    /// second question for the same packet would come too late for sound.
+    pub fn missing(&mut self, now: Time, trip: Duration) -> Vec<u16> {
+        let mut missing = Vec::new();
+        let Some(stream) = &mut self.stream else { return missing };
+        let mut expected = stream.next.max(stream.looked_at);
+        for (sequence, waiting) in stream.waiting.range(expected..) {
+            for hole in expected.max(sequence.saturating_sub(WAITING as u64))..*sequence {
+                let at = waiting.timestamp.saturating_sub((sequence - hole) * stream.ticks);
+                let due = stream.envelope.stamp(at + stream.ticks) + stream.hold();
+                if at >= stream.filled && now + trip <= due {
+                    missing.push(hole as u16);
+                }
+            }
+            expected = sequence + 1;
+        }
+        stream.looked_at = expected;
+        missing
     }
 
     /// When [`poll`](Self::poll) has something to do at the latest.
@@ -345,6 +368,7 @@ impl Inbound {
             newest: (sequence, timestamp),
             late: 0.0,
             ticks: 0,
+            looked_at: sequence,
         });
     }
 

@@ -175,29 +175,9 @@ fn request(id: &str, call: &str, payload: Option<Value>) -> ApprovalRequest {
     }
 }
 
-/// Where the packages are that steer the browser; said loudly if there are none, and a failure in continuous integration.
-fn browser() -> Option<std::path::PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(std::path::PathBuf::from);
-    let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
-    let folder = std::env::var_os("SAYBACK_BROWSER").map(std::path::PathBuf::from);
-    let folder = folder.or_else(|| cache.map(|cache| cache.join("sayback/browser")))?;
-    let on_path = |name: &str| {
-        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-            .any(|path| path.join(name).is_file())
-    };
-    let there =
-        ["playwright-core", "axe-core"].iter().all(|name| folder.join("node_modules").join(name).is_dir());
-    if there && on_path("node") && on_path("chromium") {
-        return Some(folder);
-    }
-    assert!(std::env::var_os("CI").is_none(), "the browser is missing; get it with: scripts/setup --peers");
-    eprintln!("\n=== SKIPPED: the browser is missing; get it with: scripts/setup --peers ===\n");
-    None
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_shows_each_state_to_everybody_and_asks_nobody_else() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = sayback_rig::browser() else { return };
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().join("calls");
     let witnesses: Arc<dyn Witnesses> = Arc::new(Taped(folder.clone()));

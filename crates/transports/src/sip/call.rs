@@ -258,9 +258,13 @@ impl Live {
             MediaEnd::Ours => self.hang_up("Q.850;cause=16;text=\"Normal call clearing\"").await,
             MediaEnd::Silent => {
                 tracing::info!("nothing came from a call's far end; it is ended");
+                let _ = self.call.send(Event::LineLost).await;
                 self.hang_up("Q.850;cause=41;text=\"No sound\"").await;
             }
-            MediaEnd::Broken => self.hang_up("Q.850;cause=41;text=\"Network error\"").await,
+            MediaEnd::Broken => {
+                let _ = self.call.send(Event::LineLost).await;
+                self.hang_up("Q.850;cause=41;text=\"Network error\"").await;
+            }
             MediaEnd::Stopped => {}
         }
     }

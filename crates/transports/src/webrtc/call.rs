@@ -1,9 +1,14 @@
 //! One call from a browser: its sound, its reports and what its page tells.
 //!
 //! ```text
-//! waiting ── connected ──▶ live ── either side ends, nothing comes, the connection is gone ──▶ over
-//!    └── not in time ──▶ over
+//! waiting ── connected ──▶ live ── either side ends, or nothing comes any more ──▶ over
+//!    └── not in time ──▶ over   │ ▲
+//!                    way broken ▼ └ another way, if the page asks for one in time
 //! ```
+//!
+//! A way that is broken is not the end: a page whose address has changed asks for another one (an ICE restart), and over
+//! that the call goes on. Only what sounded meanwhile was not heard. A page that sends neither sound nor such a request
+//! for [`WebRtcOptions::patience`](super::WebRtcOptions::patience) is gone, and the call is lost.
 //!
 //! A mark behind an utterance is held until somebody says that it was heard: the page, or, where there is none that
 //! reports, the far end's control reports.
@@ -38,8 +43,6 @@ const HELLO: Duration = Duration::from_secs(3);
 const REPORT_WAIT: Duration = Duration::from_millis(1_500);
 /// Sound that has not come for so long was not being sent, or did not get through; neither did ours, then.
 const OUTAGE: Duration = Duration::from_millis(600);
-/// Nothing for this long: the far end is gone, and has not found another way either.
-const PATIENCE: Duration = Duration::from_secs(45);
 /// What is "all of it" where a path changed while something sounded.
 const ALL: Duration = Duration::from_secs(3_600);
 /// Marks that may wait.
@@ -75,6 +78,8 @@ pub(super) struct Terms {
     pub(super) start: StreamStart,
     pub(super) evidence: LoopEvidence,
     pub(super) witness: Witness,
+    /// Without a sign of life the far end is gone after so long.
+    pub(super) patience: Duration,
 }
 
 /// A mark that waits for somebody to have heard what is before it.
@@ -104,6 +109,8 @@ pub(super) struct BrowserCall {
     news: VecDeque<Event>,
     /// When a packet came last.
     heard: Time,
+    /// When the far end showed last that it is there: a packet, or the wish for another way.
+    alive: Time,
     /// How often the way had changed when it was looked at last.
     path_changes: Option<u32>,
     begun: Time,
@@ -140,6 +147,7 @@ impl BrowserCall {
             looked: Time::ZERO,
             news: VecDeque::new(),
             heard: now,
+            alive: now,
             path_changes: None,
             begun: now,
             reports_sent: 0,
@@ -154,7 +162,7 @@ impl BrowserCall {
 
     /// Holds it to its end; the session knows of it then.
     pub(super) async fn hold(mut self, orders: &mut Receiver<Order>) {
-        self.talk(orders).await;
+        let ended = self.talk(orders).await;
         // What the page has not been told yet, it is told now: how the call ended, above all.
         while let Ok(text) = self.told.try_recv() {
             self.peer.say(text);
@@ -163,11 +171,12 @@ impl BrowserCall {
         self.reports.write_goodbye(&mut goodbye);
         self.peer.send_reports(&goodbye).await;
         self.wire.lose_line();
-        self.wire.tell(Event::HungUp).await;
+        self.wire.tell(ended).await;
         self.peer.close().await;
     }
 
-    async fn talk(&mut self, orders: &mut Receiver<Order>) {
+    /// Talks until it is over; says to the session how.
+    async fn talk(&mut self, orders: &mut Receiver<Order>) -> Event {
         let mut frame = Vec::new();
         loop {
             while let Some(event) = self.news.pop_front() {
@@ -181,26 +190,29 @@ impl BrowserCall {
                     Some(Out::Mark { name }) => self.mark(name, clock.now()),
                     Some(Out::Clear) => self.marks.clear(),
                     Some(Out::Digits { digits }) => self.press(&digits),
-                    Some(Out::End) | None => return,
+                    Some(Out::End) | None => return Event::HungUp,
                 },
                 arrived = self.peer.arrived.recv() => match arrived {
-                    Some(arrived) => self.on_arrived(&arrived),
-                    None => return,
+                    Some(arrived) => self.on_arrived(&arrived).await,
+                    None => return Event::LineLost,
                 },
                 news = self.peer.news.recv() => match news {
-                    Some(News::Connection(Connection::Gone)) | None => return,
+                    Some(News::Connection(Connection::Gone)) | None => return Event::LineLost,
                     Some(news) => self.on_news(news),
                 },
                 Some(text) = self.told.recv() => self.peer.say(text),
                 order = orders.recv() => match order {
-                    Some(Order::Stop) | None => return,
+                    Some(Order::Stop) | None => return Event::HungUp,
                     Some(order) => self.obey(order).await,
                 },
                 () = tokio::time::sleep_until(due.into()) => self.on_time(clock.now()).await,
             }
             let now = clock.now();
-            if now.since(self.heard) > PATIENCE {
-                return;
+            if now.since(self.alive) > self.terms.patience {
+                tracing::info!(
+                    "neither sound nor the wish for another way has come for too long; the call is lost"
+                );
+                return Event::LineLost;
             }
             self.release_marks(now).await;
         }
@@ -240,7 +252,7 @@ impl BrowserCall {
         }
     }
 
-    fn on_arrived(&mut self, arrived: &Arrived) {
+    async fn on_arrived(&mut self, arrived: &Arrived) {
         let now = self.wire.clock().at(arrived.at);
         if arrived.is_report {
             self.on_report(&arrived.bytes, now);
@@ -251,10 +263,22 @@ impl BrowserCall {
             // Nothing came, so nothing went either, for all that we know.
             self.wire.lose(quiet);
         }
-        self.heard = now;
+        (self.heard, self.alive) = (now, now);
         let mut facts = Vec::new();
         self.inbound.handle(&arrived.bytes, now, &mut |fact| facts.push(owned(fact)));
         self.take_facts(facts, now);
+        if self.terms.agreed.resends {
+            self.ask_again(now).await;
+        }
+    }
+
+    /// Asks for what was lost, as far as it can still come in time.
+    async fn ask_again(&mut self, now: Time) {
+        let Some((trip, theirs)) = self.reports.round_trip(now).zip(self.inbound.ssrc()) else { return };
+        let missing = self.inbound.missing(now, trip.most);
+        if !missing.is_empty() {
+            self.peer.ask_again(self.terms.start.ssrc, theirs, &missing).await;
+        }
     }
 
     fn take_facts(&mut self, facts: Vec<Fact>, now: Time) {
@@ -304,6 +328,10 @@ impl BrowserCall {
             }
             News::Message(text, at) => self.on_message(&text, clock.at(at)),
             News::Connection(Connection::Shaken) => self.lose_path(clock.now()),
+            News::Connection(Connection::Broken) => {
+                tracing::info!("the way to the page is broken; another one is waited for");
+                self.lose_path(clock.now());
+            }
             News::Connection(Connection::Connected | Connection::Gone) => {}
         }
     }
@@ -328,7 +356,7 @@ impl BrowserCall {
         self.reports.forget_path();
         self.page.forget_path();
         self.lost_before = None;
-        self.wire.lose(ALL);
+        self.wire.lose_all();
         self.judge_loop(now);
         // To know the new way soon.
         self.reports_sent = 0;
@@ -341,6 +369,13 @@ impl BrowserCall {
         if self.terms.witness == Witness::Awaited && now.since(self.begun) > HELLO {
             self.terms.witness = Witness::Reports;
             self.judge_loop(now);
+        }
+        // The page was silent for too long around the end of these.
+        let unknown = |mark: &Mark| self.terms.witness == Witness::Page && self.page.has_passed(mark.rtp);
+        while self.marks.front().is_some_and(unknown) {
+            if let Some(mark) = self.marks.pop_front() {
+                self.wire.miss_mark(&mark.name);
+            }
         }
         while self.marks.front().is_some_and(|mark| self.place(mark, now).is_some()) {
             // What was told may be of another way than the sound took.
@@ -400,7 +435,9 @@ impl BrowserCall {
 
     async fn obey(&mut self, order: Order) {
         if matches!(order, Order::Restart(..)) {
-            self.lose_path(self.wire.clock().now());
+            let now = self.wire.clock().now();
+            self.alive = now;
+            self.lose_path(now);
         }
         obey(&mut self.peer, order).await;
     }
@@ -430,7 +467,7 @@ pub(super) async fn connected(peer: &mut Peer, orders: &mut Receiver<Order>, unt
         tokio::select! {
             news = peer.news.recv() => match news {
                 Some(News::Connection(Connection::Connected)) => return true,
-                Some(News::Connection(Connection::Gone)) | None => return false,
+                Some(News::Connection(Connection::Broken | Connection::Gone)) | None => return false,
                 Some(News::Connection(Connection::Shaken) | News::Open | News::Message(..)) => {}
             },
             order = orders.recv() => match order {

@@ -38,6 +38,8 @@ pub(super) struct AgreedSound {
     pub(super) payload_type: u8,
     /// Of key presses.
     pub(super) events: Option<u8>,
+    /// What was lost is sent again if it is asked for (NACK, RFC 4585).
+    pub(super) resends: bool,
 }
 
 impl Wanted {
@@ -86,8 +88,11 @@ impl AgreedSound {
     pub(super) fn read(answer: &str, codec: CodecKind) -> Option<Self> {
         let sound = answer.split("\nm=").find(|section| section.starts_with("audio "))?;
         let events = format!("telephone-event/{}", codec.clock_rate());
+        let payload_type = type_of(sound, codec)?;
+        let resends = format!("a=rtcp-fb:{payload_type} nack");
         Some(Self {
-            payload_type: type_of(sound, codec)?,
+            payload_type,
+            resends: sound.lines().any(|line| line.trim() == resends),
             events: mapped(sound).find(|(_, name)| name.eq_ignore_ascii_case(&events)).map(|(kind, _)| kind),
         })
     }
@@ -152,9 +157,12 @@ mod tests {
         let plain = OFFER.replace("111 63 9 0", "0").replace("opus", "x");
         assert_eq!(Wanted::read(&plain).map(|wanted| wanted.codec), Ok(CodecKind::Pcmu));
         let agreed = AgreedSound::read(OFFER, CodecKind::Opus);
-        assert_eq!(agreed, Some(AgreedSound { payload_type: 111, events: Some(110) }));
+        assert_eq!(agreed, Some(AgreedSound { payload_type: 111, events: Some(110), resends: false }));
+        let more = OFFER.replace("a=rtcp-mux", "a=rtcp-mux\r\na=rtcp-fb:111 nack\r\na=rtcp-fb:0 nack pli");
+        let resends = |codec| AgreedSound::read(&more, codec).unwrap().resends;
+        assert!(resends(CodecKind::Opus) && !resends(CodecKind::Pcmu));
         let agreed = AgreedSound::read(OFFER, CodecKind::Pcmu);
-        assert_eq!(agreed, Some(AgreedSound { payload_type: 0, events: Some(126) }));
+        assert_eq!(agreed, Some(AgreedSound { payload_type: 0, events: Some(126), resends: false }));
     }
 
     #[test]

@@ -135,6 +135,12 @@ impl Page {
         Some(Place { at, delay: LoopDelay { at_least: Duration::ZERO, at_most } })
     }
 
+    /// Whether the page has told of so much later sound that this sample can no longer be placed.
+    pub(super) fn has_passed(&self, rtp: u32) -> bool {
+        let ticks = self.last.map_or(0, |last| ahead(last.rtp, rtp));
+        ticks > i64::from(self.rate) * i64::try_from(REACH.as_secs()).unwrap_or(i64::MAX)
+    }
+
     /// The way is another: what was known of it is forgotten.
     pub(super) fn forget_path(&mut self) {
         self.envelope.reset();
@@ -190,6 +196,8 @@ mod tests {
         page.handle(&report(8_000.0, 144_000, 7_990.0, 0.0), at(3_040));
         assert_eq!(page.place(48_001), None, "too long ago: nobody knows what happened in between");
         assert!(page.place(140_000).is_some());
+        assert!(page.has_passed(48_001) && !page.has_passed(140_000) && !page.has_passed(200_000));
+        assert!(!Page::new(48_000).has_passed(0));
     }
 
     #[test]

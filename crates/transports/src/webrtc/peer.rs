@@ -11,13 +11,17 @@ use ::webrtc::media_stream::track_local::static_rtp::TrackLocalStaticRTP;
 use ::webrtc::peer_connection::{
     MediaEngine, PeerConnection, PeerConnectionBuilder, PeerConnectionEventHandler, RTCConfigurationBuilder,
     RTCIceCandidateInit, RTCIceGatheringState, RTCIceServer, RTCIceTransportPolicy, RTCPeerConnectionState,
-    RTCSessionDescription, Registry, SettingEngineBuilder, StatsSelector,
+    RTCSessionDescription, SettingEngineBuilder, StatsSelector,
 };
 use rtc::ice::mdns::MulticastDnsMode;
-use rtc::interceptor::Slot;
+use rtc::interceptor::{NackResponderBuilder, Registry, Slot};
 use rtc::media_stream::MediaStreamTrack;
+use rtc::rtcp::transport_feedbacks::transport_layer_nack::{
+    TransportLayerNack, nack_pairs_from_sequence_numbers,
+};
 use rtc::rtp_transceiver::rtp_sender::{
-    RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
+    RTCPFeedback, RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters,
+    RtpCodecKind,
 };
 use rtc::shared::marshal::Unmarshal;
 use sayback_media::codec::CodecKind;
@@ -44,6 +48,8 @@ const LARGEST: usize = 4_096;
 const MESSAGES_A_SECOND: u32 = 100;
 /// What a page has been told and has not taken yet, in bytes; what is behind it is lost to it.
 const UNREAD: usize = 256 * 1024;
+/// Packets that can be sent again: a second and a quarter, behind which nobody waits for them any more. A power of two.
+const RESENT: u16 = 64;
 /// The label of the data channel that is ours.
 const LABEL: &str = "sayback";
 
@@ -64,6 +70,8 @@ pub(super) enum Connection {
     Connected,
     /// Nothing has come for some seconds.
     Shaken,
+    /// No way is left. The far end may ask for another one.
+    Broken,
     Gone,
 }
 
@@ -142,7 +150,11 @@ impl Peer {
         let offer = RTCSessionDescription::offer(offer.to_owned()).map_err(theirs)?;
         self.stack.set_remote_description(offer).await.map_err(theirs)?;
         let answer = self.stack.create_answer(None).await.map_err(theirs)?;
-        let gathered = self.gathered.notified();
+        let mut gathered = std::pin::pin!(self.gathered.notified());
+        if gathered.as_mut().enable() {
+            // That was what an earlier description came to, too late for it.
+            gathered.set(self.gathered.notified());
+        }
         self.stack.set_local_description(answer).await.map_err(ours)?;
         // What has not been found by then is missed, not waited for.
         let _ = tokio::time::timeout(GATHER, gathered).await;
@@ -195,6 +207,15 @@ impl Peer {
         }
     }
 
+    /// Asks the far end for packets of its stream once more. `ours` is the number of our stream.
+    pub(super) async fn ask_again(&self, ours: u32, theirs: u32, missing: &[u16]) {
+        let nacks = nack_pairs_from_sequence_numbers(missing);
+        let nack = TransportLayerNack { sender_ssrc: ours, media_ssrc: theirs, nacks };
+        if let Err(error) = self.track.write_rtcp(vec![Box::new(nack)]).await {
+            tracing::debug!("nothing was asked for again: {error}");
+        }
+    }
+
     /// Tells the page something; what finds no room is lost.
     pub(super) fn say(&self, text: String) {
         let _ = self.page.try_send(text);
@@ -226,7 +247,7 @@ async fn build(
                     .with_include_loopback_candidate(true)
                     .build(),
             )
-            .with_interceptor_registry(Registry::new().with(Slot::from(1), Tap::new(arrived.clone())))
+            .with_interceptor_registry(interceptors(arrived.clone()))
             .with_handler(Arc::clone(&watch) as Arc<dyn PeerConnectionEventHandler>)
             .with_data_channel_send_buffer_limit(UNREAD)
             .with_udp_addrs(addresses(options));
@@ -236,6 +257,13 @@ async fn build(
         }
     }
     Err(fault)
+}
+
+/// What was sent is sent again if the far end asks for it, and everything that comes in is ours behind that.
+fn interceptors(arrived: Sender<Arrived>) -> Registry {
+    Registry::new()
+        .with(Slot::NackResponder, NackResponderBuilder::new().with_size(RESENT).build())
+        .with(Slot::JitterBuffer, Tap::new(arrived))
 }
 
 /// Where the next call's sound comes to.
@@ -282,7 +310,7 @@ fn engine(codec: CodecKind) -> Result<MediaEngine, PeerError> {
 }
 
 /// What is sent to us may repair what was lost before it. Silence is asked for in full: what was not sent was not heard,
-/// and an answer may begin in it.
+/// and an answer may begin in it. What is lost is sent again for whoever offers to ask for it.
 fn codec_of(codec: CodecKind) -> RTCRtpCodec {
     let opus = codec == CodecKind::Opus;
     RTCRtpCodec {
@@ -290,7 +318,7 @@ fn codec_of(codec: CodecKind) -> RTCRtpCodec {
         clock_rate: codec.clock_rate(),
         channels: if opus { 2 } else { 1 },
         sdp_fmtp_line: if opus { "minptime=10;useinbandfec=1".to_owned() } else { String::new() },
-        rtcp_feedback: Vec::new(),
+        rtcp_feedback: vec![RTCPFeedback { typ: "nack".to_owned(), parameter: String::new() }],
     }
 }
 
@@ -346,7 +374,9 @@ impl PeerConnectionEventHandler for Watch {
             Connection::Connected
         } else if state == Disconnected {
             Connection::Shaken
-        } else if state == Failed || state == Closed {
+        } else if state == Failed {
+            Connection::Broken
+        } else if state == Closed {
             Connection::Gone
         } else {
             return;

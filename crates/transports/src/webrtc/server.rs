@@ -108,6 +108,8 @@ struct Reached {
     name: String,
     /// How often the way was looked for anew.
     restarts: u32,
+    /// What the far end was told the last time, if it was: the answer may be lost with the network that it was for.
+    told: Option<String>,
 }
 
 impl Reached {
@@ -169,7 +171,7 @@ impl WebRtcServer {
         };
         let id = admitted.id().to_owned();
         let (sender, orders) = channel(ORDERS);
-        let reached = Reached { orders: sender, name, restarts: 0 };
+        let reached = Reached { orders: sender, name, restarts: 0, told: None };
         let session = reached.session(&id);
         self.live.with(|calls| calls.insert(id.clone(), reached));
         let witness = if wanted.messages { Witness::Awaited } else { Witness::Reports };
@@ -179,7 +181,8 @@ impl WebRtcServer {
             own: Duration::ZERO,
             proven: false,
         };
-        let terms = Terms { codec: wanted.codec, agreed, start, evidence, witness };
+        let patience = self.options.patience;
+        let terms = Terms { codec: wanted.codec, agreed, start, evidence, witness, patience };
         let (live, call) = (Arc::clone(&self.live), id.clone());
         tokio::spawn(async move {
             hold(peer, admitted, terms, orders).await;
@@ -189,39 +192,39 @@ impl WebRtcServer {
     }
 
     /// Takes a fragment of a session description: candidates, or new names. `session` is the ICE session that it speaks
-    /// of; `None`: whichever is.
+    /// of; `None`: whichever is. New names are a new session, so they are taken without one only. The same names again get
+    /// the same answer: it may have been lost.
     ///
     /// # Errors
     /// If it is for another session, makes no sense, or there is no such call.
     pub async fn patch(&self, id: &str, session: Option<&str>, text: &str) -> Result<Patched, NotPatched> {
         let fragment = Fragment::read(text).map_err(|error| NotPatched::Fragment(error.to_string()))?;
         let unknown = || NotPatched::Unknown(id.to_owned());
-        let (orders, known, current) = self.live.with(|calls| {
+        let (orders, known, current, told) = self.live.with(|calls| {
             let call = calls.get(id).ok_or_else(unknown)?;
-            Ok((call.orders.clone(), call.name.clone(), call.session(id)))
+            Ok((call.orders.clone(), call.name.clone(), call.session(id), call.told.clone()))
         })?;
-        if session.is_some_and(|session| session != current) {
+        let name = fragment.names.as_ref().map(|names| names.0.clone());
+        let anew = name.as_ref().filter(|name| **name != known).cloned();
+        if session.is_some_and(|session| session != current || anew.is_some()) {
             return Err(NotPatched::OtherSession);
         }
-        let anew = fragment.names.as_ref().map(|names| names.0.clone()).filter(|name| *name != known);
-        match anew {
-            Some(name) => {
-                let (answer, answered) = oneshot::channel();
-                let fragment = obeyed(&orders, Order::Restart(fragment, answer), answered).await?;
-                let session = self.live.with(|calls| {
-                    let call = calls.get_mut(id).ok_or_else(unknown)?;
-                    call.name = name;
-                    call.restarts += 1;
-                    Ok(call.session(id))
-                })?;
-                Ok(Patched::Restarted { fragment, session })
-            }
-            None => {
-                let (answer, answered) = oneshot::channel();
-                obeyed(&orders, Order::Candidates(fragment, answer), answered).await?;
-                Ok(Patched::Taken)
-            }
+        if let Some(name) = anew {
+            let (answer, answered) = oneshot::channel();
+            let fragment = obeyed(&orders, Order::Restart(fragment, answer), answered).await?;
+            let session = self.live.with(|calls| {
+                let call = calls.get_mut(id).ok_or_else(unknown)?;
+                call.name = name;
+                call.restarts += 1;
+                call.told = Some(fragment.clone());
+                Ok(call.session(id))
+            })?;
+            return Ok(Patched::Restarted { fragment, session });
         }
+        let (answer, answered) = oneshot::channel();
+        obeyed(&orders, Order::Candidates(fragment, answer), answered).await?;
+        let again = told.filter(|_| session.is_none() && name.is_some());
+        Ok(again.map_or(Patched::Taken, |fragment| Patched::Restarted { fragment, session: current }))
     }
 
     /// The page hangs up. False: there is no such call any more.

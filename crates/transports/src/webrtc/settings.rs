@@ -2,8 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use serde::Deserialize;
+
+/// The stack takes 30 s to find a way broken, and a page needs some seconds more to find another one.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// What may be written instead, in seconds.
+const PATIENCES: RangeInclusive<u64> = 5..=600;
 
 /// `[webrtc]` as written.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -21,6 +27,8 @@ pub struct WebRtcSettings {
     pub turn: Vec<TurnSettings>,
     /// Sound only goes over a relay.
     pub relay_only: bool,
+    /// `45s`: a caller of whom nothing comes for so long is gone.
+    pub patience: Option<String>,
 }
 
 /// `[[webrtc.turn]]`.
@@ -67,6 +75,9 @@ pub struct WebRtcOptions {
     pub turn: Vec<TurnServer>,
     /// Sound only goes over a relay.
     pub relay_only: bool,
+    /// A caller from whom neither sound nor the wish for another way has come for so long is gone. Before that a page
+    /// whose address has changed is waited for.
+    pub patience: Duration,
 }
 
 impl Default for WebRtcOptions {
@@ -79,6 +90,7 @@ impl Default for WebRtcOptions {
             stun: Vec::new(),
             turn: Vec::new(),
             relay_only: false,
+            patience: PATIENCE,
         }
     }
 }
@@ -147,6 +159,7 @@ impl WebRtcSettings {
             stun: self.stun,
             turn,
             relay_only: self.relay_only,
+            patience: self.patience.as_deref().map_or(Ok(PATIENCE), patience)?,
         })
     }
 }
@@ -160,6 +173,12 @@ fn unspecified(like: IpAddr) -> IpAddr {
 
 fn address(key: &'static str, written: &str) -> Result<IpAddr, WebRtcSettingError> {
     written.parse().map_err(|_| wrong(key, written, "an address: 192.0.2.7"))
+}
+
+fn patience(written: &str) -> Result<Duration, WebRtcSettingError> {
+    let seconds = written.strip_suffix('s').and_then(|number| number.trim().parse().ok());
+    let taken = seconds.filter(|seconds| PATIENCES.contains(seconds)).map(Duration::from_secs);
+    taken.ok_or_else(|| wrong("patience", written, "5s to 600s: 45s"))
 }
 
 fn ports(written: &str) -> Result<RangeInclusive<u16>, WebRtcSettingError> {
@@ -186,6 +205,8 @@ mod tests {
         assert_eq!(local.bind, ["127.0.0.1".parse::<IpAddr>().unwrap()]);
         assert!(resolve("", "0.0.0.0:8080").unwrap().bind[0].is_unspecified());
         let told = resolve("bind = [\"192.0.2.7\"]\nports = \"40000-40999\"", "127.0.0.1:1").unwrap();
+        let waits = |text| resolve(text, "127.0.0.1:1").unwrap().patience.as_secs();
+        assert_eq!([waits(""), waits("patience = \"90s\"")], [45, 90]);
         assert_eq!((told.bind[0].to_string(), told.ports), ("192.0.2.7".to_owned(), Some(40_000..=40_999)));
     }
 
@@ -197,6 +218,8 @@ mod tests {
             ("ports = \"9-1\"".to_owned(), "ports: \"9-1\" is not taken"),
             ("stun = [\"example.com\"]".to_owned(), "stun:HOST:PORT"),
             ("relay_only = true".to_owned(), "there is no relay"),
+            ("patience = \"1m\"".to_owned(), "patience: \"1m\" is not taken; write 5s to 600s"),
+            ("patience = \"4s\"".to_owned(), "patience: \"4s\" is not taken"),
             (format!("{turn}\"UNSET\""), "UNSET is not set"),
             ("[[turn]]\nurl = \"h\"\nuser = \"u\"\npassword_env = \"SET\"".to_owned(), "turn:HOST:PORT"),
         ] {

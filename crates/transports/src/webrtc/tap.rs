@@ -23,7 +23,7 @@ pub(super) struct Arrived {
     pub(super) at: Instant,
 }
 
-/// Stands next to the network.
+/// Stands where everything has come past that the stack is to see of what comes in.
 pub(super) struct Tap {
     arrived: Sender<Arrived>,
     leaving: VecDeque<TaggedPacket>,

@@ -291,6 +291,17 @@ impl Wire {
         self.shared.mouth().lose(length);
     }
 
+    /// Nothing of what sounds now, or still waits for its mark, is known to have reached the far end.
+    pub fn lose_all(&self) {
+        self.shared.mouth().lose_all();
+    }
+
+    /// A mark will not come back: what it stands behind was not heard.
+    pub fn miss_mark(&self, name: &str) {
+        let now = self.shared.clock.now();
+        self.shared.with(|mouth| mouth.miss_mark(name, now));
+    }
+
     /// The way to the far end is another from now on.
     pub fn change_path(&self) {
         let now = self.shared.clock.now();

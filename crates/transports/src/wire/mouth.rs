@@ -215,6 +215,26 @@ impl Mouth {
         }
     }
 
+    /// Nothing of what sounds now, or still waits for its mark, is known to have reached the far end, and it will not be.
+    pub fn lose_all(&mut self) {
+        let all = micros(ALL) * u64::from(self.options.rate) / 1_000_000;
+        let awaited = self.awaited.iter_mut().map(|awaited| &mut awaited.leaving);
+        for leaving in self.leaving.iter_mut().chain(awaited) {
+            leaving.lost += all;
+        }
+    }
+
+    /// A mark will not come back, or nobody can say any more where it was: what it stands behind was not heard.
+    pub fn miss_mark(&mut self, name: &str, now: Time) {
+        let Some(at) = self.awaited.iter().position(|mark| self.name(mark.leaving.id) == name) else {
+            return;
+        };
+        if let Some(missed) = self.awaited.remove(at) {
+            let played = now.since(missed.leaving.started);
+            self.fail_with(missed.leaving.id, PlayoutFailure::NotPlayed, played);
+        }
+    }
+
     /// The way to the far end is another from now on: what sounds or is still on its way may not arrive (VC-42).
     pub fn change_path(&mut self, now: Time) {
         self.lose(ALL);

@@ -153,9 +153,14 @@ fn agent(booked: &Booked, keypad: bool) -> Agent {
 
 /// A switchboard with one desk, and a voice activity model: the first thing that the caller says makes it ask.
 pub(crate) fn board_with(most: usize, vad: NewVad) -> (Switchboard, Booked) {
+    board_asking(most, vad, 1)
+}
+
+/// The same with a model that asks so often, if it has to.
+pub(crate) fn board_asking(most: usize, vad: NewVad, times: usize) -> (Switchboard, Booked) {
     let booked = Booked::default();
-    let call = LlmCall { id: "call_1".to_owned(), name: "book".to_owned(), arguments: "{}".to_owned() };
-    let steps = move || VecDeque::from([LlmEvent::Call(call.clone())]);
+    let call = |n| LlmCall { id: format!("call_{n}"), name: "book".to_owned(), arguments: "{}".to_owned() };
+    let steps = move || (1..=times).map(|n| LlmEvent::Call(call(n))).collect::<VecDeque<_>>();
     let desk = Desk {
         agent: Arc::new(agent(&booked, true)),
         llm: Arc::new(move || Arc::new(Credulous(Mutex::new(steps())))),

@@ -1,6 +1,6 @@
 //! A far end that is no browser: the same stack as the server's, from the other side.
 
-use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,21 +9,30 @@ use ::webrtc::media_stream::track_local::TrackLocal;
 use ::webrtc::media_stream::track_local::static_rtp::TrackLocalStaticRTP;
 use ::webrtc::peer_connection::{
     MediaEngine, PeerConnection, PeerConnectionBuilder, PeerConnectionEventHandler, RTCIceGatheringState,
-    RTCPeerConnectionState, RTCSessionDescription, Registry, SettingEngineBuilder,
+    RTCPeerConnectionState, RTCSessionDescription, SettingEngineBuilder,
 };
 use rtc::ice::mdns::MulticastDnsMode;
-use rtc::interceptor::{Interceptor, Packet, Slot, StreamInfo, TaggedPacket};
+use rtc::interceptor::{NackResponderBuilder, Registry, Slot};
 use rtc::media_stream::MediaStreamTrack;
-use rtc::rtp_transceiver::rtp_sender::{
-    RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters, RtpCodecKind,
+use rtc::peer_connection::configuration::RTCOfferOptions;
+use rtc::rtcp::transport_feedbacks::transport_layer_nack::{
+    TransportLayerNack, nack_pairs_from_sequence_numbers,
 };
-use rtc::sansio::Protocol;
-use rtc::shared::error::Error;
+use rtc::rtp_transceiver::rtp_sender::{
+    RTCPFeedback, RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters,
+    RtpCodecKind,
+};
 use rtc::shared::marshal::Unmarshal;
+use tap::Tap;
+use tokio::sync::mpsc::channel;
 use tokio::sync::watch;
 
-/// Told of each packet of sound: its timestamp and when it came.
-pub(crate) type Ear = Box<dyn FnMut(u32, Instant) + Send>;
+/// The server's own.
+#[path = "../../src/webrtc/tap.rs"]
+mod tap;
+
+/// Told of each packet: its bytes, whether it is a control report, and when it came.
+pub(crate) type Ear = Box<dyn FnMut(&[u8], bool, Instant) + Send>;
 
 /// A caller. Opus is all that it speaks.
 pub(crate) struct FarEnd {
@@ -32,16 +41,24 @@ pub(crate) struct FarEnd {
     pub(crate) channel: Option<Arc<dyn DataChannel>>,
     track: Arc<TrackLocalStaticRTP>,
     state: watch::Receiver<RTCPeerConnectionState>,
+    /// What the server answered last.
+    answer: Mutex<String>,
 }
 
 impl FarEnd {
     /// Comes up, and gives its offer.
-    pub(crate) async fn offer(ssrc: u32, label: Option<&str>, ear: Ear) -> (Self, String) {
+    pub(crate) async fn offer(ssrc: u32, label: Option<&str>, mut ear: Ear) -> (Self, String) {
         let mut engine = MediaEngine::default();
         let parameters = RTCRtpCodecParameters { rtp_codec: opus(), payload_type: 111 };
         engine.register_codec(parameters, RtpCodecKind::Audio).unwrap();
         let (told, state) = watch::channel(RTCPeerConnectionState::New);
         let (gathered, mut complete) = watch::channel(false);
+        let (arrived, mut tapped) = channel::<tap::Arrived>(512);
+        tokio::spawn(async move {
+            while let Some(came) = tapped.recv().await {
+                ear(&came.bytes, came.is_report, came.at);
+            }
+        });
         let stack = PeerConnectionBuilder::new()
             .with_media_engine(engine)
             .with_setting_engine(
@@ -50,7 +67,11 @@ impl FarEnd {
                     .with_include_loopback_candidate(true)
                     .build(),
             )
-            .with_interceptor_registry(Registry::new().with(Slot::from(1), Listening::new(ear)))
+            .with_interceptor_registry(
+                Registry::new()
+                    .with(Slot::NackResponder, NackResponderBuilder::new().with_size(64).build())
+                    .with(Slot::JitterBuffer, Tap::new(arrived)),
+            )
             .with_handler(Arc::new(Watch { told, gathered }))
             .with_udp_addrs(vec!["127.0.0.1:0"])
             .build()
@@ -77,15 +98,48 @@ impl FarEnd {
             .unwrap()
             .unwrap();
         let offer = stack.local_description().await.unwrap().sdp;
-        (Self { stack: Arc::new(stack), channel, track, state }, offer)
+        (Self { stack: Arc::new(stack), channel, track, state, answer: Mutex::default() }, offer)
     }
 
     /// Takes the answer; true once sound can flow.
     pub(crate) async fn connect(&mut self, answer: String) -> bool {
+        self.answer.lock().unwrap().clone_from(&answer);
         let answer = RTCSessionDescription::answer(answer).unwrap();
         self.stack.set_remote_description(answer).await.unwrap();
         let connected = self.state.wait_for(|state| *state == RTCPeerConnectionState::Connected);
         tokio::time::timeout(Duration::from_secs(30), connected).await.is_ok_and(|done| done.is_ok())
+    }
+
+    /// Looks for another way; gives its new names, and no candidate: the server is to find out where this end is.
+    pub(crate) async fn restart(&self) -> String {
+        let offer = self.stack.create_offer(Some(RTCOfferOptions { ice_restart: true })).await.unwrap();
+        let first = |start: &str| offer.sdp.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
+        let told = ["a=ice-ufrag:", "a=ice-pwd:", "m=audio", "a=mid:"].map(first);
+        self.stack.set_local_description(offer).await.unwrap();
+        format!("{}\r\n", told.join("\r\n"))
+    }
+
+    /// Takes what the server said to that, and goes over `way` from now on.
+    pub(crate) async fn go_on(&self, fragment: &str, way: SocketAddr) {
+        let mut renewed = String::new();
+        let before = self.answer.lock().unwrap().clone();
+        for line in before.lines().filter(|line| !line.starts_with("a=end-of-candidates")) {
+            let start = ["a=ice-ufrag:", "a=ice-pwd:"].into_iter().find(|start| line.starts_with(start));
+            let fresh = start.and_then(|start| fragment.lines().find(|line| line.starts_with(start)));
+            renewed.push_str(fresh.unwrap_or(line));
+            renewed.push_str("\r\n");
+        }
+        let renewed = over(&renewed, way);
+        self.answer.lock().unwrap().clone_from(&renewed);
+        let answer = RTCSessionDescription::answer(renewed).unwrap();
+        self.stack.set_remote_description(answer).await.unwrap();
+    }
+
+    /// Waits until its own stack has given the way up.
+    pub(crate) async fn breaks(&self) {
+        let mut state = self.state.clone();
+        let broken = state.wait_for(|state| *state == RTCPeerConnectionState::Failed);
+        tokio::time::timeout(Duration::from_secs(60), broken).await.unwrap().unwrap();
     }
 
     /// Sends a packet of sound.
@@ -95,10 +149,41 @@ impl FarEnd {
         }
     }
 
+    /// Sends control reports.
+    pub(crate) async fn send_reports(&self, reports: &[u8]) {
+        if let Ok(reports) = rtc::rtcp::packet::unmarshal(&mut &*reports) {
+            let _ = self.track.write_rtcp(reports).await;
+        }
+    }
+
+    /// Asks the server for packets once more.
+    pub(crate) async fn ask_again(&self, ours: u32, theirs: u32, missing: &[u16]) {
+        let nacks = nack_pairs_from_sequence_numbers(missing);
+        let nack = TransportLayerNack { sender_ssrc: ours, media_ssrc: theirs, nacks };
+        let _ = self.track.write_rtcp(vec![Box::new(nack)]).await;
+    }
+
     /// Is gone.
     pub(crate) async fn close(&self) {
         let _ = self.stack.close().await;
     }
+}
+
+/// A description whose sound goes to `way`: its one candidate is put there, and others are left out.
+pub(crate) fn over(description: &str, way: SocketAddr) -> String {
+    let mut told = String::new();
+    for line in description.lines().filter(|line| !line.starts_with("a=candidate:")) {
+        told.push_str(line);
+        told.push_str("\r\n");
+        if line.starts_with("a=mid:0") {
+            told.push_str(&format!(
+                "a=candidate:1 1 udp 2130706431 {} {} typ host\r\n",
+                way.ip(),
+                way.port()
+            ));
+        }
+    }
+    told
 }
 
 fn opus() -> RTCRtpCodec {
@@ -107,7 +192,7 @@ fn opus() -> RTCRtpCodec {
         clock_rate: 48_000,
         channels: 2,
         sdp_fmtp_line: "minptime=10;useinbandfec=1".to_owned(),
-        rtcp_feedback: Vec::new(),
+        rtcp_feedback: vec![RTCPFeedback { typ: "nack".to_owned(), parameter: String::new() }],
     }
 }
 
@@ -125,51 +210,4 @@ impl PeerConnectionEventHandler for Watch {
     async fn on_connection_state_change(&self, state: RTCPeerConnectionState) {
         self.told.send_replace(state);
     }
-}
-
-/// Stands next to the network and hears; nothing is handed on.
-struct Listening {
-    ear: Mutex<Ear>,
-    leaving: VecDeque<TaggedPacket>,
-}
-
-impl Listening {
-    fn new(ear: Ear) -> Self {
-        Self { ear: Mutex::new(ear), leaving: VecDeque::new() }
-    }
-}
-
-impl Protocol<TaggedPacket, TaggedPacket, ()> for Listening {
-    type Rout = TaggedPacket;
-    type Wout = TaggedPacket;
-    type Eout = ();
-    type Error = Error;
-    type Time = Instant;
-
-    fn handle_read(&mut self, packet: TaggedPacket) -> Result<(), Error> {
-        if let Packet::Rtp(sound) = &packet.message.packet {
-            self.ear.get_mut().unwrap()(sound.header.timestamp, packet.now);
-        }
-        Ok(())
-    }
-
-    fn poll_read(&mut self) -> Option<TaggedPacket> {
-        None
-    }
-
-    fn handle_write(&mut self, packet: TaggedPacket) -> Result<(), Error> {
-        self.leaving.push_back(packet);
-        Ok(())
-    }
-
-    fn poll_write(&mut self) -> Option<TaggedPacket> {
-        self.leaving.pop_front()
-    }
-}
-
-impl Interceptor for Listening {
-    fn bind_local_stream(&mut self, _info: &StreamInfo) {}
-    fn unbind_local_stream(&mut self, _info: &StreamInfo) {}
-    fn bind_remote_stream(&mut self, _info: &StreamInfo) {}
-    fn unbind_remote_stream(&mut self, _info: &StreamInfo) {}
 }

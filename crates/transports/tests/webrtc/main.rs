@@ -1,5 +1,6 @@
 //! What nobody should send to the port of a call from a browser: the call, and the next one, go on; nothing panics and
-//! nothing grows. `SAYBACK_TORTURE=FOLDER` adds datagrams from files.
+//! nothing grows. `SAYBACK_TORTURE=FOLDER` adds datagrams from files. And calls whose way breaks, in `restarts`,
+//! or loses, in `resends`.
 
 #![cfg(feature = "webrtc")]
 #![expect(clippy::unwrap_used, reason = "a test of its own crate")]
@@ -8,6 +9,10 @@
 #[path = "../media_stream/desk.rs"]
 mod desk;
 mod far_end;
+mod resends;
+mod restarts;
+mod scene;
+mod way;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -59,8 +64,8 @@ impl Caller {
     async fn call(server: &WebRtcServer, label: Option<&str>) -> Self {
         let heard = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&heard);
-        let ear = Box::new(move |_, _| {
-            count.fetch_add(1, Ordering::Relaxed);
+        let ear: far_end::Ear = Box::new(move |_, is_report, _| {
+            count.fetch_add(u64::from(!is_report), Ordering::Relaxed);
         });
         let (mut far, sdp) = FarEnd::offer(7, label, ear).await;
         let opened = server.offer(WebRtcOffer { sdp, to: "desk".to_owned(), ..WebRtcOffer::default() }).await;

@@ -277,3 +277,57 @@ proptest! {
         }
     }
 }
+
+/// Plays 20 s of packets of which every ninth or so is lost, over a way that takes `trip` there and back and trembles by up
+/// to 20 ms. Whoever asks for what is missing gets it a trip later. Gives what was made up, in ms, and what was asked for.
+fn lossy(asks: bool, trip: u64) -> (u64, usize) {
+    let mut line = Line::new();
+    let (mut random, mut asked) = (0x5eed_u64, 0);
+    let mut arriving: Vec<(u64, u64)> = Vec::new();
+    for n in 0..1_000_u64 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (lost, tremble) = ((random >> 33) % 9 == 0, (random >> 50) % 4 * 5);
+        if !lost {
+            arriving.push((1_020 + n * 20 + trip / 2 + tremble, n));
+        }
+    }
+    for now in (1_000..21_500).step_by(5) {
+        line.take(|inbound, sink| inbound.poll(Time::from_millis(now), sink));
+        let came: Vec<(u64, u64)> = arriving.iter().copied().filter(|(at, _)| *at <= now).collect();
+        arriving.retain(|(at, _)| *at > now);
+        for (_, n) in came {
+            line.packet(1, n, now);
+            let missing = line.inbound.missing(Time::from_millis(now), Duration::from_millis(trip));
+            asked += missing.len();
+            if asks {
+                arriving.extend(missing.iter().map(|hole| (now + trip, u64::from(*hole))));
+            }
+        }
+    }
+    (line.inbound.counts().concealed / 8, asked)
+}
+
+#[test]
+fn what_is_asked_for_in_time_need_not_be_made_up() {
+    let (without, _) = lossy(false, 15);
+    let (with, asked) = lossy(true, 15);
+    println!("made up: {without} ms without, {with} ms with {asked} packets asked for");
+    assert!(without > 1_500, "{without}");
+    assert!(with * 4 < without, "{with} of {without}");
+    // Some were only late.
+    assert!(asked < 400, "{asked}");
+}
+
+#[test]
+fn what_would_come_too_late_is_not_asked_for() {
+    assert_eq!(lossy(true, 400).1, 0);
+    let mut line = Line::new();
+    for n in [0, 1, 2, 6] {
+        line.packet(1, n, 1_020 + n * 20);
+    }
+    let now = Time::from_millis(1_140);
+    // The first of them is late already; each is named once.
+    assert_eq!(line.inbound.missing(now, Duration::from_millis(5)), [5]);
+    assert!(line.inbound.missing(now, Duration::from_millis(5)).is_empty());
+    assert!(Inbound::new(TYPES).unwrap().missing(now, Duration::ZERO).is_empty());
+}

@@ -77,7 +77,7 @@ pub(super) fn acts(inputs: &[(Time, Event)], all: &[Value], decided: &[Value]) -
             found.push((*received, What::Message(text.clone())));
         } else if let Event::Digit { digit, start } = event {
             found.push((*start, What::Digit(*digit)));
-        } else if *event == Event::HungUp {
+        } else if matches!(event, Event::HungUp | Event::LineLost) {
             found.push((*at, What::HangUp));
         } else if *event == Event::LineHeld {
             held.get_or_insert(*at);
