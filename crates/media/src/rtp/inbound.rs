@@ -30,6 +30,9 @@ pub const RATE: u32 = 16_000;
 const HOLD: (i64, i64) = (30_000, 240_000);
 /// On top of the jitter.
 const HOLD_MORE: i64 = 20_000;
+/// What is asked for again is waited for if it comes within so long, and for that long: until the next packet shows that it
+/// is missing, and then there and back.
+const RESENT: (i64, i64) = (100_000, 45_000);
 /// Packets that may wait for one before them. Beyond it the hole counts as lost.
 const WAITING: usize = 128;
 /// A hole up to here is filled with made-up sound, a longer one is skipped.
@@ -158,11 +161,15 @@ struct Stream {
     ticks: u64,
     /// What is missing before this number has been looked at by [`Inbound::missing`].
     looked_at: u64,
+    /// How long what is asked for again takes, in microseconds, if anything is.
+    resent: Option<i64>,
 }
 
 impl Stream {
     fn hold(&self) -> Duration {
-        Duration::from_micros((self.late as i64 + HOLD_MORE).clamp(HOLD.0, HOLD.1).unsigned_abs())
+        let resent = self.resent.filter(|trip| *trip <= RESENT.0).map_or(0, |trip| trip + RESENT.1);
+        let hold = (self.late as i64 + HOLD_MORE).max(resent);
+        Duration::from_micros(hold.clamp(HOLD.0, HOLD.1).unsigned_abs())
     }
 
     /// When the next packet is no longer waited for.
@@ -207,10 +214,12 @@ impl Inbound {
 
     /// The numbers of packets that are missing before ones that came, and that would still be in time if they were there
     /// `trip` from now: those are worth asking the far end for. Each hole is looked at once, when it is first seen; a
-    /// second question for the same packet would come too late for sound.
+    /// second question for the same packet would come too late for sound. To be called after each packet, as what is
+    /// missing is then waited for a trip longer.
     pub fn missing(&mut self, now: Time, trip: Duration) -> Vec<u16> {
         let mut missing = Vec::new();
         let Some(stream) = &mut self.stream else { return missing };
+        stream.resent = Some(i64::try_from(trip.as_micros()).unwrap_or(i64::MAX));
         let mut expected = stream.next.max(stream.looked_at);
         for (sequence, waiting) in stream.waiting.range(expected..) {
             for hole in expected.max(sequence.saturating_sub(WAITING as u64))..*sequence {
@@ -369,6 +378,7 @@ impl Inbound {
             late: 0.0,
             ticks: 0,
             looked_at: sequence,
+            resent: None,
         });
     }
 

@@ -139,7 +139,9 @@ impl Scene {
 
     pub(crate) fn log(&self) -> Vec<Value> {
         let follow = self.board.calls().follow(&self.id, 0);
-        follow.map(|follow| follow.lines.iter().map(|news| Value::clone(&news.line)).collect()).unwrap_or_default()
+        follow
+            .map(|follow| follow.lines.iter().map(|news| Value::clone(&news.line)).collect())
+            .unwrap_or_default()
     }
 
     /// How often these events have come.

@@ -22,7 +22,7 @@ impl State {
         let random = self.random.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).unwrap_or(0);
         match self.loses.load(Ordering::Relaxed) {
             0 => true,
-            many => (random >> 33) % many != 0,
+            many => !(random >> 33).is_multiple_of(many),
         }
     }
 }
