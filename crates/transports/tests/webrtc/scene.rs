@@ -14,6 +14,7 @@ use sayback_media::rtp::report::Reports;
 use sayback_media::rtp::send::{Outbound, SendFormat, StreamStart};
 use sayback_media::rtp::{Inbound, PayloadTypes};
 use sayback_media::vad::{FRAME, VadError};
+use sayback_runtime::calls::News;
 use sayback_runtime::clock::Clock;
 use sayback_runtime::switchboard::Switchboard;
 use sayback_transports::webrtc::{Patched, WebRtcOffer, WebRtcOptions, WebRtcServer};
@@ -139,9 +140,7 @@ impl Scene {
 
     pub(crate) fn log(&self) -> Vec<Value> {
         let follow = self.board.calls().follow(&self.id, 0);
-        follow
-            .map(|follow| follow.lines.iter().map(|news| Value::clone(&news.line)).collect())
-            .unwrap_or_default()
+        follow.map(|follow| follow.lines.iter().map(News::fields).collect()).unwrap_or_default()
     }
 
     /// How often these events have come.
