@@ -9,6 +9,7 @@ use sayback_runtime::calls::News;
 use sayback_runtime::switchboard::Switchboard;
 use sayback_transports::sip::{Destination, SipOptions, SipServer};
 use tokio::net::UdpSocket;
+use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use super::desk::{board_of, calls};
@@ -25,6 +26,27 @@ async fn serve(ports: u16, boss: SocketAddr) -> (SipServer, SocketAddr, Switchbo
     let transfers = BTreeMap::from([("boss".to_owned(), Destination::warm(format!("sip:boss@{boss}")))]);
     let (server, address) = serve_on(SipOptions { transfers, ..options(ports) }, board.clone()).await;
     (server, address, board)
+}
+
+/// Calls, and says something once the line is open.
+async fn speaks(address: SocketAddr) -> Phone {
+    let mut caller = Phone::call(address, CodecKind::Pcmu).await;
+    caller.listen(Duration::from_millis(800)).await;
+    caller.say(Duration::from_millis(600)).await;
+    caller
+}
+
+/// A caller asks for the boss, who is rung, picks up with that codec and has heard the question.
+async fn asked(ports: u16, codec: CodecKind) -> (SipServer, broadcast::Receiver<News>, Phone, Phone) {
+    let sip = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let (server, address, board) = serve(ports, sip.local_addr().unwrap()).await;
+    let news = board.calls().news();
+    let boss = tokio::spawn(Phone::pick_up(sip, codec));
+    let mut caller = speaks(address).await;
+    caller.listen(Duration::from_millis(2_500)).await;
+    let mut boss = boss.await.unwrap();
+    boss.wait_for_question().await;
+    (server, news, caller, boss)
 }
 
 /// A caller without sound whom the program hands over, and whoever takes over.
@@ -47,7 +69,7 @@ async fn press(peer: &mut Peer, key: char) {
 }
 
 /// What the call's log says until a line has this in it.
-async fn told(news: &mut tokio::sync::broadcast::Receiver<News>, wanted: &str) -> String {
+async fn told(news: &mut broadcast::Receiver<News>, wanted: &str) -> String {
     let mut log = String::new();
     let wait = async {
         while let Ok(line) = news.recv().await {
@@ -67,16 +89,7 @@ async fn told(news: &mut tokio::sync::broadcast::Receiver<News>, wanted: &str) -
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_takes_the_call_hears_who_calls_and_then_the_caller() {
     let _turn = MACHINE.read().await;
-    let sip = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let (server, address, board) = serve(52_000, sip.local_addr().unwrap()).await;
-    let mut news = board.calls().news();
-    let boss = tokio::spawn(Phone::pick_up(sip, CodecKind::Pcma));
-    let mut caller = Phone::call(address, CodecKind::Pcmu).await;
-    caller.listen(Duration::from_millis(800)).await;
-    caller.say(Duration::from_millis(600)).await;
-    caller.listen(Duration::from_millis(2_500)).await;
-    let mut boss = boss.await.unwrap();
-    boss.wait_for_question().await;
+    let (server, mut news, mut caller, mut boss) = asked(52_000, CodecKind::Pcma).await;
     boss.press(1).await;
     let log = told(&mut news, "has been transferred").await;
     assert!(!log.contains("question.held"), "{log}");
@@ -96,16 +109,7 @@ async fn whoever_takes_the_call_hears_who_calls_and_then_the_caller() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_refuses_sends_the_caller_back_to_the_agent() {
     let _turn = MACHINE.read().await;
-    let sip = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let (server, address, board) = serve(52_100, sip.local_addr().unwrap()).await;
-    let mut news = board.calls().news();
-    let boss = tokio::spawn(Phone::pick_up(sip, CodecKind::Pcmu));
-    let mut caller = Phone::call(address, CodecKind::Pcmu).await;
-    caller.listen(Duration::from_millis(800)).await;
-    caller.say(Duration::from_millis(600)).await;
-    caller.listen(Duration::from_millis(2_500)).await;
-    let mut boss = boss.await.unwrap();
-    boss.wait_for_question().await;
+    let (server, mut news, mut caller, mut boss) = asked(52_100, CodecKind::Pcmu).await;
     boss.press(2).await;
     assert!(boss.take_request("BYE", "200 OK").await.is_some(), "the boss is kept on the line");
     told(&mut news, "does not want to take it").await;
@@ -180,9 +184,7 @@ async fn a_destination_that_is_busy_leaves_the_call_as_it_was() {
     let mut boss = Peer::bind("127.0.0.1:9".parse().unwrap()).await;
     let (server, address, board) = serve(52_600, boss.address).await;
     let mut news = board.calls().news();
-    let mut caller = Phone::call(address, CodecKind::Pcmu).await;
-    caller.listen(Duration::from_millis(800)).await;
-    caller.say(Duration::from_millis(600)).await;
+    let mut caller = speaks(address).await;
     let busy = async {
         let invite = boss.called().await;
         boss.reply(&invite, "486 Busy Here", "", "").await;
