@@ -12,7 +12,8 @@
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 #![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
-#[path = "../tests/media_stream/desk.rs"]
+#[expect(dead_code, reason = "others ask for more")]
+#[path = "../tests/desk/mod.rs"]
 mod desk;
 
 use std::net::SocketAddr;

@@ -17,7 +17,8 @@
 
 #[path = "load/caller.rs"]
 mod caller;
-#[path = "../tests/media_stream/desk.rs"]
+#[expect(dead_code, reason = "others ask for more")]
+#[path = "../tests/desk/mod.rs"]
 mod desk;
 #[path = "load/measure.rs"]
 mod measure;

@@ -13,7 +13,8 @@
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 #![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
-#[path = "../tests/media_stream/desk.rs"]
+#[expect(dead_code, reason = "others ask for more")]
+#[path = "../tests/desk/mod.rs"]
 mod desk;
 #[expect(dead_code, reason = "the tests talk over a channel too, and look for other ways")]
 #[path = "../tests/webrtc/far_end.rs"]

@@ -4,17 +4,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test of its own crate, whose figures are wanted")]
 
+#[expect(dead_code, reason = "others ask for more")]
+#[path = "../desk/mod.rs"]
 mod desk;
 mod service;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use desk::{Booked, board_with};
+use desk::{Booked, board};
 use futures::{SinkExt, StreamExt};
-use sayback_media::SpeechProbability;
-use sayback_media::pcm::level_dbfs;
-use sayback_media::vad::{FRAME, VadError};
 use sayback_runtime::switchboard::Switchboard;
 use sayback_transports::media_stream::{MediaSettings, Service as Vendor, VendorSettings, router};
 use serde_json::json;
@@ -26,22 +25,6 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 const VENDORS: [&str; 5] = ["twilio", "telnyx", "plivo", "vonage", "plain"];
 /// Six seconds and a half: the caller's words, the question of a second, the answer, and what comes of it.
 const LIFE: i64 = 325;
-
-/// Speech is what is loud.
-#[derive(Debug)]
-struct Loud;
-
-impl SpeechProbability for Loud {
-    fn probability(&mut self, frame: &[f32; FRAME]) -> Result<f32, VadError> {
-        Ok(if level_dbfs(frame) > -45.0 { 0.95 } else { 0.01 })
-    }
-
-    fn reset(&mut self) {}
-}
-
-fn board(most: usize) -> (Switchboard, Booked) {
-    board_with(most, std::sync::Arc::new(|| Box::new(Loud)))
-}
 
 async fn serve(most: usize) -> (SocketAddr, Switchboard, Booked) {
     let (board, booked) = board(most);

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where by a panic")]
 
 mod baresip;
+#[expect(dead_code, reason = "others ask for more")]
+#[path = "../desk/mod.rs"]
 mod desk;
 mod hostile;
 mod outbound;

@@ -6,7 +6,8 @@
 #![expect(clippy::unwrap_used, reason = "a test of its own crate")]
 #![expect(clippy::disallowed_methods, reason = "the caller has a clock")]
 
-#[path = "../media_stream/desk.rs"]
+#[expect(dead_code, reason = "others ask for more")]
+#[path = "../desk/mod.rs"]
 mod desk;
 mod far_end;
 mod resends;

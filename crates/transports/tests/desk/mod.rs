@@ -1,4 +1,4 @@
-//! A desk whose engines are all made up: what matters is when, not what.
+//! A desk whose engines are all made up, for the tests and benches of every line: what matters is when, not what.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use sayback_runtime::agent::{
 };
 use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
 use sayback_runtime::stt::{Cancel, SttError, Transcribe, Transcription};
-use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, NotNow, Switchboard};
+use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, NewVad, NotNow, Switchboard};
 use sayback_runtime::tts::{Synthesize, TtsError};
 use serde_json::{Value, json};
 
@@ -148,7 +148,7 @@ impl Desks for OneDesk {
     }
 }
 
-fn agent(booked: &Booked, keypad: bool) -> Agent {
+fn agent(booked: &Booked) -> Agent {
     let info = ToolInfo {
         name: "book".to_owned(),
         description: "Books.".to_owned(),
@@ -161,7 +161,7 @@ fn agent(booked: &Booked, keypad: bool) -> Agent {
     let tool = Tool::Confirmed(ConfirmedTool::new(info, Arc::new(Question), AskTerms::default(), book));
     let mut policy = Policy::default();
     policy.turn.silence_followup = None;
-    policy.confirm.keypad = keypad;
+    policy.confirm.keypad = true;
     Agent {
         name: "desk".to_owned(),
         language: "en".to_owned(),
@@ -188,13 +188,32 @@ pub(crate) fn board(most: usize) -> (Switchboard, Booked) {
 
 /// The same with a model that makes these steps first.
 pub(crate) fn board_of(most: usize, steps: Vec<LlmEvent>) -> (Switchboard, Booked) {
+    made_up(most, steps, Arc::new(|| Box::new(Loud)))
+}
+
+/// The same with a voice activity model of one's own.
+pub(crate) fn board_with(most: usize, vad: NewVad) -> (Switchboard, Booked) {
+    board_asking(most, vad, 1)
+}
+
+/// The same with a model that asks so often, if it has to.
+pub(crate) fn board_asking(most: usize, vad: NewVad, times: usize) -> (Switchboard, Booked) {
+    let asks = |n| LlmEvent::Call(LlmCall {
+        id: format!("call_{n}"),
+        name: "book".to_owned(),
+        arguments: "{}".to_owned(),
+    });
+    made_up(most, (1..=times).map(asks).collect(), vad)
+}
+
+fn made_up(most: usize, steps: Vec<LlmEvent>, vad: NewVad) -> (Switchboard, Booked) {
     let booked = Booked::default();
     let steps = move || VecDeque::from(steps.clone());
     let desk = Desk {
-        agent: Arc::new(agent(&booked, true)),
+        agent: Arc::new(agent(&booked)),
         llm: Arc::new(move || Arc::new(Credulous(Mutex::new(steps())))),
         screen: None,
-        vad: Arc::new(|| Box::new(Loud)),
+        vad,
         stt: Arc::new(Yes),
         tts: Arc::new(Tone),
         end_of_turn: None,
