@@ -15,19 +15,20 @@
 #[expect(dead_code, reason = "others ask for more")]
 #[path = "../tests/desk/mod.rs"]
 mod desk;
+#[expect(dead_code, reason = "what callers wait for is measured by themselves here")]
+#[path = "load/measure.rs"]
+mod measure;
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::{SinkExt, StreamExt};
+use measure::{cost, over, pin, runtime, usage, vad};
 use sayback_media::noise::WhiteNoise;
 use sayback_media::telephone::mulaw_encode;
-use sayback_media::{Earshot, Silero, SileroModel};
-use sayback_runtime::switchboard::NewVad;
 use sayback_transports::media_stream::{MediaSettings, Service, VendorSettings, router};
 use serde_json::{Value, json};
 use tokio_tungstenite::connect_async;
@@ -37,47 +38,14 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     if arguments.first().is_some_and(|first| first == "callers") {
         let number = |at: usize| arguments[at].parse().unwrap();
-        runtime(1).block_on(callers(arguments[1].parse().unwrap(), number(2), number(3)));
+        runtime().block_on(callers(arguments[1].parse().unwrap(), number(2), number(3)));
         return;
     }
     let number = |at: usize, or: u64| arguments.get(at).and_then(|a| a.parse().ok()).unwrap_or(or);
     // Without figures this is a test run of all benches: a short one.
     let (calls, seconds) = (number(0, 4), number(1, 4));
     pin(std::process::id(), "0");
-    runtime(1).block_on(server(calls, seconds));
-}
-
-fn runtime(threads: usize) -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap()
-}
-
-/// To one core, where the machine has the program for it.
-fn pin(process: u32, core: &str) {
-    let _ = Command::new("taskset").args(["-a", "-c", "-p", core, &process.to_string()]).output();
-}
-
-fn vad() -> (NewVad, &'static str) {
-    let file = std::env::var_os("SAYBACK_MODELS")
-        .map(|folder| std::path::PathBuf::from(folder).join("silero_vad.onnx"))
-        .filter(|file| file.is_file());
-    match file {
-        Some(file) => {
-            let model = SileroModel::load(&file, 1).unwrap();
-            (Arc::new(move || Box::new(Silero::new(&model)) as _), "Silero")
-        }
-        None => (Arc::new(|| Box::new(Earshot::default()) as _), "the light model"),
-    }
-}
-
-/// CPU seconds of this process so far, and its resident memory in MB.
-fn usage() -> (f64, f64) {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let resident = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
-    let kb: f64 = resident.split_whitespace().nth(1).unwrap().parse().unwrap();
-    (ticks as f64 / 100.0, kb / 1_024.0)
+    runtime().block_on(server(calls, seconds));
 }
 
 async fn server(calls: u64, seconds: u64) {
@@ -95,23 +63,16 @@ async fn server(calls: u64, seconds: u64) {
     let (_, empty) = usage();
     let me = std::env::current_exe().unwrap();
     let total = (seconds + 5).to_string();
-    let mut callers =
+    let callers =
         Command::new(me).args(["callers", &address.to_string(), &calls.to_string(), &total]).spawn().unwrap();
     pin(callers.id(), "1");
     while (board.calls().live() as u64) < calls {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let (before, _) = usage();
-    let began = Instant::now();
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-    let (after, full) = usage();
-    let minutes = began.elapsed().as_secs_f64() / 60.0;
     println!("{calls} calls, {seconds} s, voice activity by {name}");
-    println!("CPU per session-minute  {:.3} s", (after - before) / minutes / calls as f64);
-    println!("of one core             {:.0} %", (after - before) / minutes / 60.0 * 100.0);
-    println!("memory per call         {:.2} MB (base {empty:.1} MB)", (full - empty) / calls as f64);
-    tokio::task::spawn_blocking(move || callers.wait()).await.unwrap().unwrap();
+    cost(calls, seconds, empty).await;
+    over(callers).await;
 }
 
 /// What one caller met with.

@@ -22,25 +22,24 @@ mod caller;
 mod desk;
 #[path = "load/measure.rs"]
 mod measure;
+#[path = "load/outside.rs"]
+mod outside;
 #[path = "load/reference.rs"]
 mod reference;
 
 use std::net::SocketAddr;
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use measure::{Waits, over, pin, runtime, slope, usage, vad};
+use measure::{Waits, cost, over, pin, runtime, usage, vad};
+use outside::{Calls, growth};
 use sayback_media::codec::CodecKind;
 use sayback_runtime::switchboard::Switchboard;
 use sayback_transports::sip::{Listen, SipOptions, SipServer, SipTransport};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    if arguments.first().is_some_and(|first| first == "callers") {
-        let number = |at: usize| arguments[at].parse().unwrap();
-        let address = arguments[1].parse().unwrap();
-        runtime().block_on(caller::callers(address, number(2), Duration::from_millis(number(3)), number(4)));
-        return;
+    if let Some(calls) = Calls::of(&arguments) {
+        return runtime().block_on(caller::callers(calls));
     }
     let number = |at: usize, or: u64| arguments.get(at).and_then(|a| a.parse().ok()).unwrap_or(or);
     // Without figures this is a test run of all benches: a short one.
@@ -54,7 +53,8 @@ fn main() {
         let (server, address) = serve(board.clone()).await;
         println!("sayback: voice activity by {name}");
         load(address, calls, seconds, Some(&board)).await;
-        growth(address, &board, short).await;
+        let length = Duration::from_millis(300);
+        growth(&Calls { server: address, calls: short, length, at_once: 40 }).await;
         server.stop().await;
     });
 }
@@ -72,23 +72,12 @@ async fn serve(board: Switchboard) -> (SipServer, SocketAddr) {
     (server, address)
 }
 
-/// Another process that calls `calls` times, `at_once` of them at the same time.
-fn callers(address: SocketAddr, calls: u64, length: Duration, at_once: u64) -> Child {
-    let me = std::env::current_exe().unwrap();
-    let length = length.as_millis().to_string();
-    let child = Command::new(me)
-        .args(["callers", &address.to_string(), &calls.to_string(), &length, &at_once.to_string()])
-        .spawn()
-        .unwrap();
-    pin(child.id(), "1");
-    child
-}
-
 /// Holds so many calls at once and prints what they cost.
 async fn load(address: SocketAddr, calls: u64, seconds: u64, board: Option<&Switchboard>) {
     let waits = board.map(Waits::of);
     let (_, empty) = usage();
-    let child = callers(address, calls, Duration::from_secs(seconds + 8), calls);
+    let child =
+        Calls { server: address, calls, length: Duration::from_secs(seconds + 8), at_once: calls }.start();
     match board {
         Some(board) => {
             while (board.calls().live() as u64) < calls {
@@ -98,36 +87,10 @@ async fn load(address: SocketAddr, calls: u64, seconds: u64, board: Option<&Swit
         }
         None => tokio::time::sleep(Duration::from_secs(4)).await,
     }
-    let (before, _) = usage();
-    let began = Instant::now();
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-    let (after, full) = usage();
-    let minutes = began.elapsed().as_secs_f64() / 60.0;
     println!("  {calls} calls, {seconds} s");
-    println!("  CPU per session-minute  {:.3} s", (after - before) / minutes / calls as f64);
-    println!("  of one core             {:.0} %", (after - before) / minutes / 60.0 * 100.0);
-    println!("  memory per call         {:.2} MB (base {empty:.1} MB)", (full - empty) / calls as f64);
+    cost(calls, seconds, empty).await;
     if let Some(waits) = waits {
-        let (median, p95, count) = waits.result();
-        println!("  first audio behind the sentence, median {median:.1} ms, p95 {p95:.1} ms ({count} times)");
+        waits.print();
     }
     over(child).await;
-}
-
-/// Many short calls one after the other: what each leaves behind, by a line through the second half of the figures.
-async fn growth(address: SocketAddr, board: &Switchboard, calls: u64) {
-    let (_, before) = usage();
-    let child = callers(address, calls, Duration::from_millis(300), 40);
-    let mut points: Vec<(f64, f64)> = Vec::new();
-    let done = tokio::spawn(over(child));
-    let first = board.calls().list().len() as u64;
-    while !done.is_finished() {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        points.push((points.len() as f64, usage().1));
-    }
-    let (_, after) = usage();
-    let half = &points[points.len() / 2..];
-    let per_call = slope(half) * points.len() as f64 / calls as f64 * 1_024.0;
-    println!("{calls} short calls (after {first}): {before:.1} MB before, {after:.1} MB after");
-    println!("  growth in the second half {per_call:.3} KB a call");
 }

@@ -21,14 +21,16 @@ mod desk;
 mod far_end;
 #[path = "load/measure.rs"]
 mod measure;
+#[path = "load/outside.rs"]
+mod outside;
 
 use std::net::SocketAddr;
-use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use far_end::FarEnd;
-use measure::{Waits, over, pin, runtime, slope, usage, vad};
+use measure::{Waits, cost, over, pin, runtime, usage, vad};
+use outside::{CYCLE, Calls, Met, growth};
 use sayback_media::codec::CodecKind;
 use sayback_media::noise::WhiteNoise;
 use sayback_media::rtp::send::{Outbound, SendFormat, StreamStart};
@@ -36,19 +38,12 @@ use sayback_runtime::switchboard::Switchboard;
 use sayback_transports::webrtc::{WebRtcOffer, WebRtcOptions, WebRtcServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
-
-/// Frames of 20 ms in what a caller says over and over: six seconds.
-const CYCLE: usize = 300;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    if arguments.first().is_some_and(|first| first == "callers") {
-        let number = |at: usize| arguments[at].parse().unwrap();
-        let address = arguments[1].parse().unwrap();
-        runtime().block_on(callers(address, number(2), Duration::from_millis(number(3)), number(4)));
-        return;
+    if let Some(calls) = Calls::of(&arguments) {
+        return runtime().block_on(callers(calls));
     }
     let number = |at: usize, or: u64| arguments.get(at).and_then(|a| a.parse().ok()).unwrap_or(or);
     // Without figures this is a test run of all benches: a short one.
@@ -60,7 +55,8 @@ fn main() {
         let address = serve(board.clone()).await;
         println!("sayback: voice activity by {name}");
         load(address, calls, seconds, &board).await;
-        growth(address, short).await;
+        let length = Duration::from_millis(400);
+        growth(&Calls { server: address, calls: short, length, at_once: 10 }).await;
     });
 }
 
@@ -91,15 +87,6 @@ async fn serve(board: Switchboard) -> SocketAddr {
     address
 }
 
-/// What one caller met with.
-#[derive(Default)]
-struct Met {
-    refused: u64,
-    frames: u64,
-    late: u64,
-    latest: Duration,
-}
-
 /// How what comes keeps its pace, against the packet that came soonest.
 #[derive(Default)]
 struct Pace {
@@ -122,36 +109,15 @@ impl Pace {
     }
 }
 
-/// Calls `calls` times, each for `length`, at most `at_once` at the same time, and prints what the callers met with.
-async fn callers(server: SocketAddr, calls: u64, length: Duration, at_once: u64) {
-    let sound = Arc::new(sound());
-    let places = Arc::new(Semaphore::new(usize::try_from(at_once).unwrap()));
-    let mut all = tokio::task::JoinSet::new();
-    for number in 0..calls {
-        let place = Arc::clone(&places).acquire_owned().await.unwrap();
+/// Makes the calls.
+async fn callers(calls: Calls) {
+    let (sound, server, length) = (Arc::new(sound()), calls.server, calls.length);
+    let call = |number| {
         let sound = Arc::clone(&sound);
-        all.spawn(async move {
-            let met = call(server, number, length, &sound).await;
-            drop(place);
-            met
-        });
-        // Not all in the same millisecond: a handshake costs more than a second of sound.
-        tokio::time::sleep(Duration::from_millis(60)).await;
-    }
-    let mut sum = Met::default();
-    while let Some(met) = all.join_next().await {
-        let met = met.unwrap();
-        sum.refused += met.refused;
-        sum.frames += met.frames;
-        sum.late += met.late;
-        sum.latest = sum.latest.max(met.latest);
-    }
-    println!("  callers: {} packets, {} later than 20 ms", sum.frames, sum.late);
-    println!(
-        "           the latest by {} ms; {} calls did not come about",
-        sum.latest.as_millis(),
-        sum.refused
-    );
+        async move { call(server, number, length, &sound).await }
+    };
+    // Not all in the same millisecond: a handshake costs more than a second of sound.
+    calls.make(Duration::from_millis(60), call).await;
 }
 
 /// Noise, and a few words in each six seconds, as packets of Opus.
@@ -208,24 +174,14 @@ async fn call(server: SocketAddr, number: u64, length: Duration, sound: &[Vec<u8
     std::mem::take(&mut pace.lock().unwrap().met)
 }
 
-/// Another process that calls `calls` times, `at_once` of them at the same time.
-fn call_from_outside(address: SocketAddr, calls: u64, length: Duration, at_once: u64) -> Child {
-    let length = length.as_millis().to_string();
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["callers", &address.to_string(), &calls.to_string(), &length, &at_once.to_string()])
-        .spawn()
-        .unwrap();
-    pin(child.id(), "1");
-    child
-}
-
 /// Holds so many calls at once and prints what they cost.
 async fn load(address: SocketAddr, calls: u64, seconds: u64, board: &Switchboard) {
     let waits = Waits::of(board);
     let (idle, empty) = usage();
     // Handshakes first, one after the other, then all of them together.
     let opening = Duration::from_millis(calls * 150 + 5_000);
-    let child = call_from_outside(address, calls, opening + Duration::from_secs(seconds), calls);
+    let length = opening + Duration::from_secs(seconds);
+    let child = Calls { server: address, calls, length, at_once: calls }.start();
     let until = Instant::now() + opening;
     while (board.calls().live() as u64) < calls && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -233,31 +189,7 @@ async fn load(address: SocketAddr, calls: u64, seconds: u64, board: &Switchboard
     println!("  {calls} calls, {seconds} s; {} are on", board.calls().live());
     println!("  CPU to open one         {:.3} s", (usage().0 - idle) / calls as f64);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let (before, _) = usage();
-    let began = Instant::now();
-    tokio::time::sleep(Duration::from_secs(seconds)).await;
-    let (after, full) = usage();
-    let minutes = began.elapsed().as_secs_f64() / 60.0;
-    println!("  CPU per session-minute  {:.3} s", (after - before) / minutes / calls as f64);
-    println!("  of one core             {:.0} %", (after - before) / minutes / 60.0 * 100.0);
-    println!("  memory per call         {:.2} MB (base {empty:.1} MB)", (full - empty) / calls as f64);
-    let (median, p95, count) = waits.result();
-    println!("  first audio behind the sentence, median {median:.1} ms, p95 {p95:.1} ms ({count} times)");
+    cost(calls, seconds, empty).await;
+    waits.print();
     over(child).await;
-}
-
-/// Many short calls: what each leaves behind, by a line through the second half of the figures.
-async fn growth(address: SocketAddr, calls: u64) {
-    let (_, before) = usage();
-    let child = call_from_outside(address, calls, Duration::from_millis(400), 10);
-    let mut points: Vec<(f64, f64)> = Vec::new();
-    let done = tokio::spawn(over(child));
-    while !done.is_finished() {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        points.push((points.len() as f64, usage().1));
-    }
-    let (_, after) = usage();
-    let per_call = slope(&points[points.len() / 2..]) * points.len() as f64 / calls as f64 * 1_024.0;
-    println!("{calls} short calls: {before:.1} MB before, {after:.1} MB after");
-    println!("  growth in the second half {per_call:.3} KB a call");
 }

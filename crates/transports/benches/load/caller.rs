@@ -7,51 +7,19 @@ use std::time::{Duration, Instant};
 use sayback_media::noise::WhiteNoise;
 use sayback_media::telephone::mulaw_encode;
 use tokio::net::UdpSocket;
-use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// Frames of 20 ms in what a caller says over and over: six seconds.
-const CYCLE: usize = 300;
+use super::outside::{CYCLE, Calls, Met};
 
-/// What one caller met with.
-#[derive(Default)]
-struct Met {
-    refused: u64,
-    frames: u64,
-    late: u64,
-    latest: Duration,
-}
-
-/// Calls `calls` times, each for `length`, at most `at_once` at the same time, and prints what the callers met with.
-pub(crate) async fn callers(server: SocketAddr, calls: u64, length: Duration, at_once: u64) {
-    let sound = Arc::new(sound());
-    let places = Arc::new(Semaphore::new(usize::try_from(at_once).unwrap()));
-    let mut all = tokio::task::JoinSet::new();
-    for number in 0..calls {
-        let place = Arc::clone(&places).acquire_owned().await.unwrap();
+/// Makes the calls.
+pub(crate) async fn callers(calls: Calls) {
+    let (sound, server, length) = (Arc::new(sound()), calls.server, calls.length);
+    let call = |number| {
         let sound = Arc::clone(&sound);
-        all.spawn(async move {
-            let met = call(server, number, length, &sound).await;
-            drop(place);
-            met
-        });
-        // Not all in the same millisecond.
-        tokio::time::sleep(Duration::from_millis(4)).await;
-    }
-    let mut sum = Met::default();
-    while let Some(met) = all.join_next().await {
-        let met = met.unwrap();
-        sum.refused += met.refused;
-        sum.frames += met.frames;
-        sum.late += met.late;
-        sum.latest = sum.latest.max(met.latest);
-    }
-    println!("  callers: {} packets, {} later than 20 ms", sum.frames, sum.late);
-    println!(
-        "           the latest by {} ms; {} calls did not come about",
-        sum.latest.as_millis(),
-        sum.refused
-    );
+        async move { call(server, number, length, &sound).await }
+    };
+    // Not all in the same millisecond.
+    calls.make(Duration::from_millis(4), call).await;
 }
 
 /// Noise, and a few words in each six seconds, as bytes on the line.

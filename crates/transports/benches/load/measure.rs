@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use sayback_media::{Earshot, Silero, SileroModel};
 use sayback_runtime::switchboard::{NewVad, Switchboard};
@@ -40,6 +41,18 @@ pub(crate) fn usage() -> (f64, f64) {
     let resident = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
     let kb: f64 = resident.split_whitespace().nth(1).unwrap().parse().unwrap();
     (ticks as f64 / 100.0, kb / 1_024.0)
+}
+
+/// What so many calls that are on cost in so many seconds; `empty` is the memory before them, in MB.
+pub(crate) async fn cost(calls: u64, seconds: u64, empty: f64) {
+    let (before, _) = usage();
+    let began = Instant::now();
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    let (after, full) = usage();
+    let minutes = began.elapsed().as_secs_f64() / 60.0;
+    println!("  CPU per session-minute  {:.3} s", (after - before) / minutes / calls as f64);
+    println!("  of one core             {:.0} %", (after - before) / minutes / 60.0 * 100.0);
+    println!("  memory per call         {:.2} MB (base {empty:.1} MB)", (full - empty) / calls as f64);
 }
 
 /// Waits for its end.
@@ -84,20 +97,11 @@ impl Waits {
     }
 
     /// Median, 95th percentile and count.
-    pub(crate) fn result(&self) -> (f64, f64, usize) {
+    pub(crate) fn print(&self) {
         let mut all = self.0.lock().unwrap().clone();
         all.sort_by(f64::total_cmp);
         let at = |percent: usize| all.get(all.len() * percent / 100).copied().unwrap_or(f64::NAN);
-        (at(50), at(95), all.len())
+        let (median, p95, count) = (at(50), at(95), all.len());
+        println!("  first audio behind the sentence, median {median:.1} ms, p95 {p95:.1} ms ({count} times)");
     }
-}
-
-/// Of the line that fits best.
-pub(crate) fn slope(points: &[(f64, f64)]) -> f64 {
-    let count = points.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count.max(1.0);
-    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
-    let above: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
-    let below: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
-    if below > 0.0 { above / below } else { 0.0 }
 }
