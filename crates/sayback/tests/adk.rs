@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use sayback_rig::{has_models, skip};
 use serde_json::json;
-use server::{PROGRAM, Server, repository};
+use server::{PROGRAM, Server, bank, repository};
 
 /// Transcripts of the real ADK, or how ours differs: ADK-01 ADK-02 ADK-04 ADK-05 ADK-06 ADK-07 ADK-08 ADK-09 ADK-10 ADK-11
 /// ADK-12 ADK-13 ADK-15 ADK-16 ADK-18 ADK-19 ADK-21.
@@ -74,42 +74,17 @@ fn python_with_adk() -> Option<PathBuf> {
     found
 }
 
-const BANK: &str = r#"
-[agent]
-name = "bank"
-[llm]
-provider = "scripted"
-[stt]
-provider = "whisper"
-model = "tiny.en"
-[tts]
-provider = "piper"
-voice = "en_US-joe-medium"
-[[skill]]
-name = "bank"
-[[skill.tool]]
-name = "transfer_money"
-description = "Transfer money."
-approval = "reviewer"
-approval_when = "amount > 100"
-run = { reply = { message = '{"status":"sent","amount":{{ amount }},"to":"{{ to }}"}' } }
-[skill.tool.input]
-type = "object"
-required = ["amount", "to"]
-properties = { amount = { type = "integer" }, to = { type = "string" } }
-"#;
-
 const TOKEN: &str = "a-token-of-the-test";
 
 /// A server that answers as the bank of the demo: one script for the small transfer, one for the large.
-fn bank(amount: u32) -> Server {
+fn serve(amount: u32) -> Server {
     let steps = [
         json!({ "call": { "tool": "transfer_money", "input": { "amount": amount, "to": "bob" } } }),
         json!({ "say": "done" }),
     ];
     let sha256 = sayback_server::access::hash(TOKEN);
     let token = format!("sha256 = \"{sha256}\"\nroles = [\"app\", \"approve\"]\n");
-    Server::answering(BANK, &steps, &format!("[[auth.token]]\nname = \"tests\"\n{token}"))
+    Server::answering(&bank(), &steps, &format!("[[auth.token]]\nname = \"tests\"\n{token}"))
 }
 
 const GOLDEN_SMALL: &str = "\
@@ -156,7 +131,7 @@ fn flows(python: &Path, address: &str, kind: &str) -> String {
 fn adk_25_the_demo_flows_through_the_adks_own_client_give_the_demos_transcript() {
     let Some(python) = python_with_adk().filter(|_| has_models()) else { return };
     for (amount, kind, golden) in [(50, "small", GOLDEN_SMALL), (5_000, "large", GOLDEN_LARGE)] {
-        let server = bank(amount);
+        let server = serve(amount);
         let told = flows(&python, &server.page(""), kind);
         assert!(told == golden, "expected\n{golden}\nfound\n{told}");
     }

@@ -3,38 +3,19 @@
 #![cfg(feature = "serve")]
 #![expect(clippy::unwrap_used, reason = "a test of its own crate")]
 
-use std::io::{BufRead, BufReader};
+#[expect(dead_code, reason = "other tests ask for more")]
+#[path = "support/server.rs"]
+mod server;
+
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use sayback_rig::{has_models, skip};
+use serde_json::json;
+use server::{PROGRAM, Server, answers, bank, repository};
 
 const TOKEN: &str = "a-token-of-the-test";
-
-const AGENT: &str = r#"
-[agent]
-name = "bank"
-[llm]
-provider = "scripted"
-[stt]
-provider = "whisper"
-model = "tiny.en"
-[tts]
-provider = "piper"
-voice = "en_US-joe-medium"
-[[skill]]
-name = "bank"
-[[skill.tool]]
-name = "transfer_money"
-description = "Transfer money."
-approval = "reviewer"
-run = { reply = { message = "sent" } }
-input = { type = "object" }
-"#;
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
-}
 
 /// Schemathesis, of the version that the answers were looked through with; if there is none, that is said loudly, and
 /// fails in continuous integration.
@@ -54,64 +35,27 @@ fn schemathesis() -> Option<PathBuf> {
     found
 }
 
-/// A server with everything that has routes: telephones, browsers, recordings, media streams.
-struct Server {
-    child: Child,
-    address: String,
-    folder: tempfile::TempDir,
-}
-
-impl Server {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-        file("bank.toml", AGENT);
-        file("script.jsonl", &"{\"say\":\"done\"}\n".repeat(200));
-        let sha256 = sayback_server::access::hash(TOKEN);
-        file(
-            "hosted.toml",
-            &format!(
-                "listen = \"127.0.0.1:0\"\n[agents]\n\"*\" = {{ file = \"bank.toml\", script = \"script.jsonl\" }}\n\
-                 [media.plain]\n[webrtc]\n[sip]\nlisten = [\"udp:127.0.0.1:0\"]\n[record]\nfolder = \"calls\"\n\
-                 [limits]\ncalls = 100000\n[limits.token]\nstarts = 100000\n[[auth.token]]\nname = \"tests\"\nsha256 = \"{sha256}\"\n\
-                 roles = [\"read\", \"call\", \"app\", \"approve\"]\n"
-            ),
-        );
-        let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sayback"))
-            .arg("serve")
-            .arg(folder.path().join("hosted.toml"))
-            .current_dir(repository())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on ").unwrap_or_default().to_owned();
-        assert!(!address.is_empty(), "{line}");
-        Self { child, address, folder }
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A server with everything that has routes: telephones, browsers, recordings, media streams. Its log is in its folder.
+fn start(folder: &Path) -> Server {
+    let sha256 = sayback_server::access::hash(TOKEN);
+    let more = format!(
+        "[media.plain]\n[webrtc]\n[sip]\nlisten = [\"udp:127.0.0.1:0\"]\n[record]\nfolder = \"calls\"\n\
+         [limits]\ncalls = 100000\n[limits.token]\nstarts = 100000\n[[auth.token]]\nname = \"tests\"\nsha256 = \"{sha256}\"\n\
+         roles = [\"read\", \"call\", \"app\", \"approve\"]\n"
+    );
+    let agents = answers(folder, &bank(), &vec![json!({ "say": "done" }); 200]);
+    let mut command = Command::new(PROGRAM);
+    command.stderr(File::create(folder.join("log")).unwrap());
+    Server::run(folder, &format!("{agents}{more}"), command)
 }
 
 /// Lets it make up requests, and gives what it said if something was not as the document tells.
-fn tried(program: &Path, server: &Server, selected: &[&str]) -> Result<(), String> {
+fn tried(program: &Path, server: &Server, folder: &Path, selected: &[&str]) -> Result<(), String> {
     let types = repository().join("crates/sayback/tests/support/schemathesis_types.py");
     let examples = std::env::var("SAYBACK_EXAMPLES").unwrap_or_else(|_| "10".to_owned());
     let run = Command::new(program)
         .arg("run")
-        .arg(format!("{}/v1/openapi.json", server.address))
+        .arg(server.page("/v1/openapi.json"))
         .args(["-H", &format!("Authorization: Bearer {TOKEN}"), "-n", &examples])
         // The same requests each time; what 10,000 more would find is looked for by hand with SAYBACK_EXAMPLES.
         .args(["--generation-deterministic", "--continue-on-failure", "--no-color", "--warnings", "off"])
@@ -120,7 +64,7 @@ fn tried(program: &Path, server: &Server, selected: &[&str]) -> Result<(), Strin
         .args(["--exclude-checks", "positive_data_acceptance,use_after_free", "--request-timeout", "30"])
         .args(selected)
         .env("SCHEMATHESIS_HOOKS", types)
-        .current_dir(server.folder.path())
+        .current_dir(folder)
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&run.stdout).into_owned();
@@ -134,15 +78,17 @@ fn tried(program: &Path, server: &Server, selected: &[&str]) -> Result<(), Strin
 #[test]
 fn requests_made_up_from_the_document_break_nothing_and_are_answered_as_it_tells() {
     let Some(program) = schemathesis().filter(|_| has_models()) else { return };
-    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    let log = || std::fs::read_to_string(folder.path().join("log")).unwrap();
     // An event log stays open for as long as its call goes on, so those are asked for without calls that do.
     let rest = ["--exclude-path-regex", "^/v1/((calls|chats)/.id./events|media/.*)$"];
     let only = ["--include-path-regex", "^/v1/(calls|chats)/.id./events$", "--phases", "examples,coverage"];
     for selected in [&rest[..], &only[..]] {
-        if let Err(told) = tried(&program, &server, selected) {
-            panic!("{told}\n{}", server.log());
+        if let Err(told) = tried(&program, &server, folder.path(), selected) {
+            panic!("{told}\n{}", log());
         }
     }
-    let log = server.log();
+    let log = log();
     assert!(!log.contains("panicked") && !log.contains(TOKEN), "{log}");
 }

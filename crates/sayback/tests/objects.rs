@@ -17,28 +17,13 @@ use std::time::Duration;
 use s3_server::{KEY_ID, S3, SECRET};
 use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{PROGRAM, Server};
-
-const DESK: &str = r#"
-[agent]
-name = "desk"
-[llm]
-provider = "scripted"
-[stt]
-provider = "whisper"
-model = "tiny.en"
-[tts]
-provider = "piper"
-voice = "en_US-joe-medium"
-[privacy]
-record = true
-"#;
+use server::{PROGRAM, Server, answers, scripted};
 
 fn start(folder: &Path, s3: &S3) -> Server {
-    std::fs::write(folder.join("desk.toml"), DESK).unwrap();
-    std::fs::write(folder.join("script.jsonl"), "{\"say\": \"Hello.\"}\n").unwrap();
+    let desk = scripted("desk", "[privacy]\nrecord = true\n");
+    let agents = answers(folder, &desk, &[json!({ "say": "Hello." })]);
     let config = format!(
-        "[agents]\n\"*\" = {{ file = \"desk.toml\", script = \"script.jsonl\" }}\n[record]\nfolder = \"calls\"\n\
+        "{agents}[record]\nfolder = \"calls\"\n\
          [store]\nobjects = \"s3://bucket/of/ours\"\nendpoint = \"{}\"\n[limits]\ndrain = \"1s\"\n",
         s3.endpoint
     );

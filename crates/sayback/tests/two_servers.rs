@@ -16,51 +16,20 @@ use std::time::Duration;
 
 use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{PROGRAM, Server};
-
-const BANK: &str = r#"
-[agent]
-name = "bank"
-[llm]
-provider = "scripted"
-[stt]
-provider = "whisper"
-model = "tiny.en"
-[tts]
-provider = "piper"
-voice = "en_US-joe-medium"
-[[skill]]
-name = "bank"
-[[skill.tool]]
-name = "transfer_money"
-description = "Transfer money."
-approval = "reviewer"
-run = { reply = { message = "Sent {{ amount }}." } }
-[skill.tool.input]
-type = "object"
-required = ["amount"]
-properties = { amount = { type = "integer" } }
-"#;
+use server::{PROGRAM, Server, answers, bank};
 
 fn config(folder: &Path, url: &str) -> String {
-    std::fs::write(folder.join("bank.toml"), BANK).unwrap();
     let steps = [
-        json!({ "call": { "tool": "transfer_money", "input": { "amount": 500 } } }),
+        json!({ "call": { "tool": "transfer_money", "input": { "amount": 500, "to": "bob" } } }),
         json!({ "say": "It is with my colleagues." }),
         json!({ "say": "It is sent." }),
     ];
-    let script: String = steps.iter().map(|step| format!("{step}\n")).collect();
-    std::fs::write(folder.join("script.jsonl"), script).unwrap();
-    format!(
-        "[agents]\n\"*\" = {{ file = \"bank.toml\", script = \"script.jsonl\" }}\n[store]\nurl = \"{url}\"\n\
-         [limits]\ndrain = \"1s\"\n"
-    )
+    let agents = answers(folder, &bank(), &steps);
+    format!("{agents}[store]\nurl = \"{url}\"\n[limits]\ndrain = \"1s\"\n")
 }
 
-fn start(url: &str) -> (Server, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::run(folder.path(), &config(folder.path(), url), Command::new(PROGRAM));
-    (server, folder)
+fn start(url: &str) -> Server {
+    Server::of(|folder| config(folder, url))
 }
 
 /// Waits until there is something.
@@ -102,14 +71,14 @@ async fn an_approval_given_at_one_server_resumes_a_call_on_another_and_a_dead_se
         return;
     }
     let database = postgres_server::Server::start(&["fsync=off"]);
-    let (one, _one) = start(&database.url());
-    let (two, _two) = start(&database.url());
+    let one = start(&database.url());
+    let two = start(&database.url());
     let (chat, approval) = asks(&one, &two).await;
     let (status, answer) = approve(&two, &approval);
     assert_eq!(status, 200, "{answer}");
     until("the call goes on", || {
         let shown = one.get(&format!("/v1/chats/{chat}"));
-        shown.contains("Sent 500.").then_some(shown)
+        shown.contains(r#"{\"status\":\"sent\",\"amount\":500,\"to\":\"bob\"}"#).then_some(shown)
     })
     .await;
     let (status, again) = approve(&one, &approval);

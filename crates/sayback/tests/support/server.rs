@@ -41,7 +41,7 @@ impl Server {
 
     /// The server of a file, written into `folder`, by a command to which its arguments are added.
     pub(crate) fn run(folder: &Path, config: &str, mut command: Command) -> Self {
-        let listen = if config.contains("listen = ") { "" } else { "listen = \"127.0.0.1:0\"\n" };
+        let listen = if config.contains("listen = \"") { "" } else { "listen = \"127.0.0.1:0\"\n" };
         std::fs::write(folder.join("hosted.toml"), format!("{listen}{config}")).unwrap();
         // What the machine says of collectors and of the log is not what is tried.
         for name in std::env::vars_os().map(|(name, _)| name) {
@@ -142,7 +142,36 @@ pub(crate) fn clinic(folder: &Path) -> String {
     answers(folder, &scripted, &steps)
 }
 
-fn answers(folder: &Path, agent: &str, steps: &[Value]) -> String {
+/// An agent's file with a scripted model and the engines that are fetched; `more` is the rest of it.
+pub(crate) fn scripted(name: &str, more: &str) -> String {
+    format!(
+        "[agent]\nname = \"{name}\"\n[llm]\nprovider = \"scripted\"\n[stt]\nprovider = \"whisper\"\n\
+         model = \"tiny.en\"\n[tts]\nprovider = \"piper\"\nvoice = \"en_US-joe-medium\"\n{more}"
+    )
+}
+
+/// A bank's agent file: what is more than 100 is sent once a reviewer has approved it.
+pub(crate) fn bank() -> String {
+    scripted("bank", BANK)
+}
+
+const BANK: &str = r#"
+[[skill]]
+name = "bank"
+[[skill.tool]]
+name = "transfer_money"
+description = "Transfer money."
+approval = "reviewer"
+approval_when = "amount > 100"
+run = { reply = { message = '{"status":"sent","amount":{{ amount }},"to":"{{ to }}"}' } }
+[skill.tool.input]
+type = "object"
+required = ["amount", "to"]
+properties = { amount = { type = "integer" }, to = { type = "string" } }
+"#;
+
+/// Writes an agent's file and its model's steps into a folder; gives what names them in a server's file.
+pub(crate) fn answers(folder: &Path, agent: &str, steps: &[Value]) -> String {
     std::fs::write(folder.join("agent.toml"), agent).unwrap();
     let script: String = steps.iter().map(|step| format!("{step}\n")).collect();
     std::fs::write(folder.join("script.jsonl"), script).unwrap();
