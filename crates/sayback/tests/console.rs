@@ -9,18 +9,16 @@
 #[expect(dead_code, reason = "other tests ask for more")]
 #[path = "support/server.rs"]
 mod server;
-#[path = "support/walk.rs"]
-mod walk;
 
 use std::ffi::OsStr;
 use std::process::Command;
 
-use sayback_rig::has_models;
+use sayback_rig::{Browser, has_models, pictures};
 use server::{PROGRAM, Server, clinic, repository};
 
 #[test]
 fn the_page_books_by_voice_behind_the_question_and_not_over_it_and_both_become_scenarios() {
-    let Some(browser) = sayback_rig::browser().filter(|_| has_models()) else { return };
+    let Some(browser) = Browser::new().filter(|_| has_models()) else { return };
     let server = Server::of(|folder| {
         let config = clinic(folder);
         let agent = folder.join("agent.toml");
@@ -33,10 +31,10 @@ fn the_page_books_by_voice_behind_the_question_and_not_over_it_and_both_become_s
     let saved = server.folder().join("saved");
     std::fs::create_dir(&saved).unwrap();
     let clips = repository().join("tests/audio");
-    let pictures = walk::pictures(server.folder());
+    let pictures = pictures(server.folder());
     let address = server.page("");
     let arguments = [OsStr::new(&address), clips.as_os_str(), pictures.as_os_str(), saved.as_os_str()];
-    print!("{}", walk::walk(&browser, "call.mjs", &arguments));
+    print!("{}", browser.walk("call.mjs", &arguments));
     for (name, runs) in [("light", 1), ("dark", 0), ("phone", 1)] {
         let file = saved.join(format!("{name}.call.toml"));
         let told = std::fs::read_to_string(&file).unwrap();

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-use sayback_rig::{browser, has_models, skip};
+use sayback_rig::{Browser, has_models, has_program};
 use serde_json::{Value, json};
 use server::{PROGRAM, Server, repository};
 
@@ -102,13 +102,12 @@ impl Networks {
     }
 
     /// Calls, books and gives what the page saw.
-    fn call(&self, browser: &Path, options: &Value) -> Value {
-        let done = within(&self.names[0], "node")
-            .arg(repository().join("tests/browser/network.mjs"))
+    fn call(&self, browser: &Browser, options: &Value) -> Value {
+        let done = browser
+            .steered(within(&self.names[0], "node"), "network.mjs")
             .args([ADDRESS, TOKEN])
             .arg(repository().join("tests/audio"))
             .arg(options.to_string())
-            .env("SAYBACK_BROWSER", browser)
             .output()
             .unwrap();
         let told = String::from_utf8_lossy(&done.stderr);
@@ -143,12 +142,9 @@ fn done(command: &mut Command) {
 
 /// Whether networks can be laid here, and the program is there that is wanted in them; if not, that is said loudly.
 fn can_lay(wanted: Option<&str>) -> bool {
-    let runs = |program: &str, flag: &str| Command::new(program).arg(flag).output().is_ok();
-    if !(wanted.is_none_or(|program| runs(program, "--version"))
-        && runs("ip", "-V")
-        && runs("iptables", "-V"))
-    {
-        return skip("coturn, ip or iptables is missing; get them with: scripts/setup --peers");
+    let programs = wanted.into_iter().map(|program| (program, "--version"));
+    if !programs.chain([("ip", "-V"), ("iptables", "-V")]).all(|(program, flag)| has_program(program, flag)) {
+        return false;
     }
     let probe = format!("sayback-{}-probe", std::process::id());
     let laid = Command::new("ip").args(["netns", "add", &probe]).output().is_ok_and(|o| o.status.success());
@@ -168,7 +164,7 @@ fn names(result: &Value) -> Vec<&str> {
 #[test]
 fn a_call_between_networks_that_cannot_reach_each_other_goes_over_a_relay() {
     let _alone = ONE_AT_A_TIME.lock();
-    let Some(browser) = browser().filter(|_| has_models() && can_lay(Some("turnserver"))) else {
+    let Some(browser) = Browser::new().filter(|_| has_models() && can_lay(Some("turnserver"))) else {
         return;
     };
     let relay = "[[webrtc.turn]]\nurl = \"turn:10.77.2.1:3478\"\nuser = \"sayback\"\npassword_env = \"TURN_PASSWORD\"\n";
@@ -194,7 +190,7 @@ fn a_call_between_networks_that_cannot_reach_each_other_goes_over_a_relay() {
 #[test]
 fn a_server_behind_a_router_is_called_where_a_stun_server_saw_it() {
     let _alone = ONE_AT_A_TIME.lock();
-    let Some(browser) = browser().filter(|_| has_models() && can_lay(Some("turnserver"))) else {
+    let Some(browser) = Browser::new().filter(|_| has_models() && can_lay(Some("turnserver"))) else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -216,7 +212,7 @@ fn a_server_behind_a_router_is_called_where_a_stun_server_saw_it() {
 #[test]
 fn a_page_that_moves_to_another_address_in_the_middle_of_a_question_is_asked_again_in_the_same_call() {
     let _alone = ONE_AT_A_TIME.lock();
-    let Some(browser) = browser().filter(|_| has_models() && can_lay(None)) else { return };
+    let Some(browser) = Browser::new().filter(|_| has_models() && can_lay(None)) else { return };
     let folder = tempfile::tempdir().unwrap();
     let networks = Networks::lay();
     networks.rule("-A FORWARD -p udp -j ACCEPT");

@@ -1,4 +1,4 @@
-//! What tests need and a machine does not have: an [authority](Authority) for certificates, and
+//! What tests need and a machine does not have: an [authority](Authority) for certificates, a [browser](Browser), and
 //! sound without hardware: a private PulseAudio server with a virtual speaker and a virtual microphone.
 //!
 //! ```text
@@ -13,6 +13,7 @@
 //! A sound that is played by [`Rig::play`] is stamped on the real clock, which is why this crate may read it.
 
 mod authority;
+mod browser;
 mod needs;
 mod player;
 mod server;
@@ -21,7 +22,8 @@ use std::process::{Command, ExitStatus};
 use std::sync::Mutex;
 
 pub use authority::Authority;
-pub use needs::{browser, has_models, models, skip};
+pub use browser::{Browser, pictures};
+pub use needs::{has_models, has_program, models, runs, skip};
 pub use player::{Player, Recording, Stamped};
 pub use server::{Rig, RigError};
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The folder of the models: `SAYBACK_MODELS`, or the repository's own.
 pub fn models() -> PathBuf {
@@ -20,25 +20,17 @@ pub fn has_models() -> bool {
         || skip(&format!("models are missing: {missing:?}; get them with: scripts/fetch-models"))
 }
 
-/// Where the packages are that steer a browser: `SAYBACK_BROWSER`, or where `scripts/setup --peers` puts them. `None`, see
-/// [`skip`], if they or the programs that they need are missing.
+/// Whether a program is installed, which `flag` makes say something and end; if not, see [`skip`].
 ///
 /// # Panics
-/// In continuous integration, if something is missing.
-pub fn browser() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
-    let folder = std::env::var_os("SAYBACK_BROWSER").map(PathBuf::from);
-    let folder = folder.or_else(|| cache.map(|cache| cache.join("sayback/browser")));
-    let packages = ["playwright-core", "axe-core"];
-    let there =
-        |folder: &PathBuf| packages.iter().all(|name| folder.join("node_modules").join(name).is_dir());
-    let runs = |name: &str| Command::new(name).arg("--version").output().is_ok();
-    let found = folder.filter(|folder| there(folder) && runs("node") && runs("chromium"));
-    if found.is_none() {
-        skip("the browser is missing; get it with: scripts/setup --peers");
-    }
-    found
+/// In continuous integration, if it is not.
+pub fn has_program(name: &str, flag: &str) -> bool {
+    runs(name, flag) || skip(&format!("{name} is missing; get it with: scripts/setup --peers"))
+}
+
+/// Whether a program can be started, for who has another one to try.
+pub fn runs(name: &str, flag: &str) -> bool {
+    Command::new(name).arg(flag).stdin(Stdio::null()).output().is_ok()
 }
 
 /// Says that a test cannot be made here, past what keeps the output of tests back. Always false.
@@ -52,7 +44,7 @@ pub fn skip(why: &str) -> bool {
     false
 }
 
-fn repository() -> &'static Path {
+pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("tests/rig lies in it")
 }
 

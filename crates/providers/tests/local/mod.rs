@@ -3,23 +3,18 @@
 use sayback_providers::models::Manifest;
 use sayback_providers::piper::{Piper, PiperOptions};
 use sayback_providers::whisper::{SAMPLE_RATE, Whisper, WhisperOptions};
+use sayback_rig::{models, skip};
 use sayback_runtime::tts::Synthesize;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The file of a model, or `None` after a loud line if it is not here. On a build server that is a failure.
 pub(crate) fn model(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("SAYBACK_MODELS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models"), PathBuf::from);
-    let manifest = Manifest::in_folder(folder).expect("the manifest is sound");
+    let manifest = Manifest::in_folder(models()).expect("the manifest is sound");
     if manifest.is_present(name).expect("the model is in the manifest") {
         return Some(manifest.path(name).expect("the model is in the manifest"));
     }
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "model {name} is not here; get it with: sayback models fetch {name}"
-    );
-    eprintln!("SKIPPED: model {name} is not here; get it with: sayback models fetch {name}");
+    skip(&format!("model {name} is not here; get it with: sayback models fetch {name}"));
     None
 }
 

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
+use sayback_rig::{runs, skip};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard};
@@ -31,12 +32,9 @@ pub(crate) struct Chromium {
 
 /// The browser's program; if there is none, that is said loudly, and fails in continuous integration.
 pub(crate) fn program() -> Option<&'static str> {
-    let runs = |name: &&&str| {
-        Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
-    };
-    let found = PROGRAMS.iter().find(runs).copied();
+    let found = PROGRAMS.into_iter().find(|name| runs(name, "--version"));
     if found.is_none() {
-        sayback_rig::skip("there is no Chromium; get it with: scripts/setup --peers");
+        skip("there is no Chromium; get it with: scripts/setup --peers");
     }
     found
 }

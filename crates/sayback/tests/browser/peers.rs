@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use sayback_rig::{has_models, skip};
+use sayback_rig::{has_models, runs, skip};
 
 use super::server::{Server, repository};
 
@@ -16,8 +16,7 @@ fn peers() -> PathBuf {
 
 /// Whether a caller is installed; if not, that is said loudly, and fails in continuous integration.
 fn is_installed(program: &str, folder: &str) -> bool {
-    let runs = Command::new(program).arg("--version").output().is_ok();
-    if runs && peers().join(folder).is_dir() {
+    if runs(program, "--version") && peers().join(folder).is_dir() {
         return true;
     }
     skip(&format!("{program} or {folder} is missing; get it with: scripts/setup --peers"))

@@ -1,7 +1,7 @@
 //! The page at `/` in a browser: each of its states, in light, in dark and on a telephone. `tests/browser/console.mjs`
 //! steers Chromium; this side is the server, with a call that goes on step by step as the script asks for it.
 
-use std::path::Path;
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use sayback_core::{
     Event, EvidenceClass, Interval, LoopDelay, PlayoutEvent, SegmentId, Speak, Time, Transcript, UtteranceId,
     UtteranceKind,
 };
+use sayback_rig::{Browser, pictures};
 use sayback_runtime::approvals::{ApprovalQueue, ApprovalRequest, Asker};
 use sayback_runtime::calls::{CallView, LineControl};
 use sayback_runtime::clock::Clock;
@@ -177,7 +178,7 @@ fn request(id: &str, call: &str, payload: Option<Value>) -> ApprovalRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_shows_each_state_to_everybody_and_asks_nobody_else() {
-    let Some(browser) = sayback_rig::browser() else { return };
+    let Some(browser) = Browser::new() else { return };
     let temporary = tempfile::tempdir().unwrap();
     let folder = temporary.path().join("calls");
     let witnesses: Arc<dyn Witnesses> = Arc::new(Taped(folder.clone()));
@@ -207,17 +208,10 @@ async fn the_page_shows_each_state_to_everybody_and_asks_nobody_else() {
         addresses.push(format!("http://{}", listener.local_addr().unwrap()));
         tokio::spawn(serve(listener, routes, std::future::pending()));
     }
-    let script =
-        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join("tests/browser/console.mjs");
-    let pictures = std::env::var_os("SAYBACK_PICTURES").map(std::path::PathBuf::from);
-    let pictures = pictures.unwrap_or_else(|| temporary.path().join("pictures"));
-    let steering = tokio::process::Command::new("node")
-        .arg(script)
-        .args(&addresses)
-        .arg(&pictures)
-        .env("SAYBACK_BROWSER", browser)
-        .kill_on_drop(true)
-        .output();
+    let pictures = pictures(temporary.path());
+    let steered = browser.steered(Command::new("node"), "console.mjs");
+    let mut steering = tokio::process::Command::from(steered);
+    let steering = steering.args(&addresses).arg(&pictures).kill_on_drop(true).output();
     let done = tokio::time::timeout(Duration::from_secs(240), steering).await.unwrap().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert!(done.status.success(), "{said}");

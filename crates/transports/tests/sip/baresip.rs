@@ -7,6 +7,7 @@ use std::time::Duration;
 use sayback_media::Clip;
 use sayback_media::clip::read_audio;
 use sayback_media::wav;
+use sayback_rig::has_program;
 use tokio::process::{Child, Command};
 
 use super::desk::board;
@@ -49,16 +50,6 @@ fn call(folder: &Path, server: std::net::SocketAddr, sound: Vec<f32>) -> Child {
     command.spawn().unwrap()
 }
 
-/// Whether baresip is here. In continuous integration it must be.
-fn have_baresip() -> bool {
-    let found = std::process::Command::new("baresip").arg("-h").output().is_ok();
-    if !found {
-        assert!(std::env::var_os("CI").is_none(), "baresip is missing: scripts/setup --peers");
-        eprintln!("SKIPPED: baresip is not here; install it with: scripts/setup --peers");
-    }
-    found
-}
-
 /// Where its modules are: distributions differ.
 fn modules() -> String {
     let places = ["/usr/lib/baresip/modules", "/usr/lib64/baresip/modules", "/usr/local/lib/baresip/modules"];
@@ -95,7 +86,7 @@ async fn booked(sound: Vec<f32>, wanted: &str, ports: u16) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recorded_caller_on_baresip_books() {
     let _turn = MACHINE.write().await;
-    if !have_baresip() {
+    if !has_program("baresip", "-h") {
         return;
     }
     let sound =
@@ -106,7 +97,7 @@ async fn a_recorded_caller_on_baresip_books() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recorded_caller_on_baresip_who_talks_over_the_question_books_nothing() {
     let _turn = MACHINE.write().await;
-    if !have_baresip() {
+    if !has_program("baresip", "-h") {
         return;
     }
     // A yes again and again: one of them lies inside the question, which lasts longer than the quiet between two.

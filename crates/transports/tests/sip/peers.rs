@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use sayback_rig::has_program;
 use sayback_runtime::switchboard::Asked;
 use sayback_transports::sip::{Registrar, SipOptions};
 use tokio::net::UdpSocket;
@@ -14,16 +15,6 @@ use tokio::process::{Child, Command};
 use super::desk::{LATER, board};
 use super::scenario::have_sipp;
 use super::{MACHINE, call_softly, have_softphone, options, serve, serve_on};
-
-/// Whether a program is here. In continuous integration it must be.
-fn have(program: &str) -> bool {
-    let found = Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).spawn().is_ok();
-    if !found {
-        assert!(std::env::var_os("CI").is_none(), "{program} is missing: scripts/setup --peers");
-        eprintln!("SKIPPED: {program} is not here; install it with: scripts/setup --peers");
-    }
-    found
-}
 
 /// A port of this machine that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
@@ -139,7 +130,7 @@ async fn asked_for(address: SocketAddr, user: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_through_kamailio_and_rtpengine_books_with_a_password_and_a_registration() {
     let _turn = MACHINE.write().await;
-    if !have("kamailio") || !have("rtpengine") || !have_softphone() {
+    if !has_program("kamailio", "-v") || !has_program("rtpengine", "-v") || !have_softphone() {
         return;
     }
     let system = System::start().await;
@@ -179,7 +170,7 @@ async fn callers(front: SocketAddr, count: u32) -> Result<(), String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_behind_a_dispatcher_are_taken_handed_on_and_end_with_their_bye() {
     let _turn = MACHINE.write().await;
-    if !have("kamailio") || !have_sipp() {
+    if !has_program("kamailio", "-v") || !have_sipp() {
         return;
     }
     let (one, two) = (board(10).0, board(1).0);

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Output;
 
+use sayback_rig::has_program;
+
 /// What the far end does, or what it expects of us.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -257,12 +259,7 @@ async fn sipp(
 
 /// Whether sipp is here. In continuous integration it must be.
 pub(crate) fn have_sipp() -> bool {
-    let found = std::process::Command::new("sipp").arg("-v").output().is_ok();
-    if !found {
-        assert!(std::env::var_os("CI").is_none(), "sipp is missing: scripts/setup --peers");
-        eprintln!("SKIPPED: sipp is not here; install it with: scripts/setup --peers");
-    }
-    found
+    has_program("sipp", "-v")
 }
 
 /// A telephone of sipp's that answers one call.
