@@ -14,7 +14,7 @@ use sayback_runtime::tts::Synthesize;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
-use super::line::{Control, SipLine, WISHES, Wish};
+use super::line::{Control, WISHES, Wish};
 use super::media::{Media, MediaEnd, MediaTerms, Order, Sockets, frame_of};
 use super::messages::{
     abilities, asked_timer, content_is_sdp, header, least_is, request_description, sequence, timer_headers,
@@ -117,11 +117,10 @@ impl Live {
         let speaks = Speaks { tts: Arc::clone(&desk.tts), language: desk.agent.language.clone() };
         let terms = terms(&house, &agreement, desk.assumed_loop)?;
         let clock = agreement.clock;
-        let (wire, end) = wire::open(terms.wire, clock, Arc::clone(&speaks.tts));
+        let (line, end) = wire::open(terms.wire, clock, Arc::clone(&speaks.tts));
         let (wisher, wishes) = channel(WISHES);
-        let transfers = house.options.transfers.clone();
-        let control = Control { wishes: wisher.clone(), transfers: transfers.clone() };
-        let line = SipLine { wire, wishes: wisher, transfers };
+        let control = Control { wishes: wisher, destinations: house.options.transfers.clone() };
+        let line = line.with(control.clone());
         let started = admitted.start(Box::new(line), Some(Arc::new(control)), clock);
         let call = started.call.clone();
         let wire = end.join(started.call, started.ears);

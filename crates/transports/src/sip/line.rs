@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sayback_core::{CallId, Interval, SegmentId, Session, Speak, Time, is_emergency};
+use sayback_core::{CallId, is_emergency};
 use sayback_runtime::calls::{LineControl, NotOnThisLine};
-use sayback_runtime::ears::Listener;
-use sayback_runtime::line::Line;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
 use super::transfer::{Destination, Sending};
-use crate::wire::WireLine;
+use crate::wire::Signalling;
 
 /// Wishes that may wait; more are refused.
 pub(super) const WISHES: usize = 16;
@@ -31,12 +29,12 @@ pub(super) enum Wish {
     Stay(CallId, String),
 }
 
-/// The server's hand on a line.
+/// The server's hand on a line, and the model's.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     pub(super) wishes: Sender<Wish>,
-    /// Destinations that are known by name.
-    pub(super) transfers: BTreeMap<String, Destination>,
+    /// Those that are known by name.
+    pub(super) destinations: BTreeMap<String, Destination>,
 }
 
 impl Control {
@@ -55,56 +53,15 @@ impl LineControl for Control {
     }
 
     fn transfer(&self, to: &str) -> Result<(), NotOnThisLine> {
-        let destination = self.transfers.get(to).cloned().unwrap_or_else(|| Destination::plain(to));
+        let destination = self.destinations.get(to).cloned().unwrap_or_else(|| Destination::plain(to));
         let sending = Sending { destination, call: None, about: None, dropped: None };
         self.wish(Wish::Transfer(Box::new(sending)), "be transferred just now")
     }
 }
 
-/// The runtime's line: the wire's, and a transfer on top of it.
-#[derive(Debug)]
-pub(super) struct SipLine {
-    pub(super) wire: WireLine,
-    pub(super) wishes: Sender<Wish>,
-    /// Where the model may send the caller, by name.
-    pub(super) transfers: BTreeMap<String, Destination>,
-}
-
-impl Line for SipLine {
-    fn speak(&mut self, speak: Speak) {
-        self.wire.speak(speak);
-    }
-
-    fn pause(&mut self) {
-        self.wire.pause();
-    }
-
-    fn resume(&mut self) {
-        self.wire.resume();
-    }
-
-    fn clear(&mut self) {
-        self.wire.clear();
-    }
-
-    fn open_segment(&mut self, segment: SegmentId, onset: Interval) {
-        self.wire.open_segment(segment, onset);
-    }
-
-    fn close_segment(&mut self, segment: SegmentId, offset: Time) {
-        self.wire.close_segment(segment, offset);
-    }
-
-    fn judge_end(&mut self, segment: SegmentId) {
-        self.wire.judge_end(segment);
-    }
-
-    fn listen(&mut self, listener: Listener) {
-        self.wire.listen(listener);
-    }
-
-    fn end(&mut self) {
-        self.wire.end();
+impl Signalling for Control {
+    fn transfers(&self) -> Vec<String> {
+        self.destinations.keys().cloned().collect()
     }
 
     fn transfer(&mut self, call: &CallId, input: &str, dropped: Option<&str>) -> bool {
@@ -113,32 +70,16 @@ impl Line for SipLine {
             let (call, dropped) = (Some(call.clone()), dropped.map(str::to_owned));
             Wish::Transfer(Box::new(Sending { destination, call, about, dropped }))
         };
-        let wish = match self.transfers.get(&to) {
+        let wish = match self.destinations.get(&to) {
             Some(target) => sending(target.clone()),
             None if is_emergency(&to) => sending(Destination::plain(to)),
             None => {
-                let names: Vec<&str> = self.transfers.keys().map(String::as_str).collect();
+                let names: Vec<&str> = self.destinations.keys().map(String::as_str).collect();
                 let why = format!("nobody may be sent to {to:?}; say one of: {}", names.join(", "));
                 Wish::Stay(call.clone(), why)
             }
         };
         self.wishes.try_send(wish).is_ok()
-    }
-
-    fn transfers(&self) -> Vec<String> {
-        self.transfers.keys().cloned().collect()
-    }
-
-    fn on_event(&mut self, line: &Value) {
-        self.wire.on_event(line);
-    }
-
-    fn on_state(&mut self, session: &Session) {
-        self.wire.on_state(session);
-    }
-
-    fn close(&mut self) {
-        self.wire.close();
     }
 }
 

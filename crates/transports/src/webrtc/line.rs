@@ -1,12 +1,9 @@
-//! The runtime's line: the wire's, and the events that the page is told.
+//! The events of a call that its page is told.
 
-use sayback_core::{Interval, SegmentId, Speak, Time};
-use sayback_runtime::ears::Listener;
-use sayback_runtime::line::Line;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
-use crate::wire::WireLine;
+use crate::wire::Signalling;
 
 /// Messages to the page that may wait; more are lost, and the page's next ones stand.
 pub(super) const MESSAGES: usize = 128;
@@ -34,58 +31,16 @@ const TOLD: [&str; 18] = [
     "dtmf",
 ];
 
+/// Tells the page the events of its call.
 #[derive(Debug)]
-pub(super) struct BrowserLine {
-    pub(super) wire: WireLine,
-    pub(super) page: Sender<String>,
-}
+pub(super) struct PageEvents(pub(super) Sender<String>);
 
-impl Line for BrowserLine {
-    fn speak(&mut self, speak: Speak) {
-        self.wire.speak(speak);
-    }
-
-    fn pause(&mut self) {
-        self.wire.pause();
-    }
-
-    fn resume(&mut self) {
-        self.wire.resume();
-    }
-
-    fn clear(&mut self) {
-        self.wire.clear();
-    }
-
-    fn open_segment(&mut self, segment: SegmentId, onset: Interval) {
-        self.wire.open_segment(segment, onset);
-    }
-
-    fn close_segment(&mut self, segment: SegmentId, offset: Time) {
-        self.wire.close_segment(segment, offset);
-    }
-
-    fn judge_end(&mut self, segment: SegmentId) {
-        self.wire.judge_end(segment);
-    }
-
-    fn listen(&mut self, listener: Listener) {
-        self.wire.listen(listener);
-    }
-
-    fn end(&mut self) {
-        self.wire.end();
-    }
-
+impl Signalling for PageEvents {
     fn on_event(&mut self, line: &Value) {
         if let Some(line) = told(line) {
             // A page that takes nothing misses some of it; the call does not wait for it.
-            let _ = self.page.try_send(json!({ "type": "event", "line": line }).to_string());
+            let _ = self.0.try_send(json!({ "type": "event", "line": line }).to_string());
         }
-    }
-
-    fn close(&mut self) {
-        self.wire.close();
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::call::{BrowserCall, FRAME, Order, Terms, Witness, connected};
 use super::description::{AgreedSound, NoOffer, Wanted};
 use super::fragment::Fragment;
-use super::line::{BrowserLine, MESSAGES};
+use super::line::{MESSAGES, PageEvents};
 use super::peer::{Peer, PeerError};
 use super::settings::WebRtcOptions;
 use crate::wire::{Far, LoopEvidence, Proof, WireOptions, open};
@@ -270,10 +270,10 @@ async fn hold(mut peer: Peer, admitted: Admitted, terms: Terms, mut orders: Rece
         telephone: rate == 8_000,
         continuous: true,
     };
-    let (wire, wire_end) = open(options, clock, Arc::clone(&admitted.desk().tts));
+    let (line, wire_end) = open(options, clock, Arc::clone(&admitted.desk().tts));
     let control = wire_end.control("a call from a browser", terms.agreed.events.is_some());
     let (page, told) = channel(MESSAGES);
-    let started = admitted.start(Box::new(BrowserLine { wire, page }), Some(control), clock);
+    let started = admitted.start(Box::new(line.with(PageEvents(page))), Some(control), clock);
     let call = started.call.clone();
     match BrowserCall::new(peer, wire_end.join(started.call, started.ears), told, terms) {
         Ok(held) => held.hold(&mut orders).await,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sayback_core::{
-    Event, EvidenceClass, Interval, LoopDelay, PlayoutFailure, SegmentId, Speak, Time, UtteranceId,
+    CallId, Event, EvidenceClass, Interval, LoopDelay, PlayoutFailure, SegmentId, Speak, Time, UtteranceId,
 };
 use sayback_runtime::calls::{LineControl, NotOnThisLine};
 use sayback_runtime::clock::Clock;
@@ -14,6 +14,7 @@ use sayback_runtime::ears::{Ears, Listener, RATE};
 use sayback_runtime::line::Line;
 use sayback_runtime::tts::Synthesize;
 use sayback_runtime::voice::{Player, Voice};
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 
@@ -51,7 +52,8 @@ pub fn open(options: WireOptions, clock: Clock, tts: Arc<dyn Synthesize>) -> (Wi
     });
     let player = WirePlayer { shared: Arc::clone(&shared) };
     let voice = Voice::new(tts, Arc::new(player));
-    (WireLine { shared: Arc::clone(&shared), voice, ears: None }, WireEnd { shared })
+    let line = WireLine { shared: Arc::clone(&shared), voice, ears: None, signalling: None };
+    (line, WireEnd { shared })
 }
 
 /// What the voice speaks into.
@@ -90,12 +92,34 @@ impl Player for WirePlayer {
     }
 }
 
+/// What a transport does for its call beside the sound. Nothing in here waits.
+pub trait Signalling: std::fmt::Debug + Send {
+    /// As [`Line::transfers`].
+    fn transfers(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// As [`Line::transfer`].
+    fn transfer(&mut self, _call: &CallId, _input: &str, _dropped: Option<&str>) -> bool {
+        false
+    }
+    /// As [`Line::on_event`].
+    fn on_event(&mut self, _line: &Value) {}
+}
+
 /// The runtime's line over a wire.
 #[derive(Debug)]
 pub struct WireLine {
     shared: Arc<Shared>,
     voice: Voice,
     ears: Option<Listener>,
+    signalling: Option<Box<dyn Signalling>>,
+}
+
+impl WireLine {
+    /// The same with what its transport does beside the sound.
+    pub fn with(self, signalling: impl Signalling + 'static) -> Self {
+        Self { signalling: Some(Box::new(signalling)), ..self }
+    }
 }
 
 impl Line for WireLine {
@@ -133,6 +157,20 @@ impl Line for WireLine {
 
     fn end(&mut self) {
         self.shared.with(Mouth::end);
+    }
+
+    fn transfers(&self) -> Vec<String> {
+        self.signalling.as_ref().map_or_else(Vec::new, |signalling| signalling.transfers())
+    }
+
+    fn transfer(&mut self, call: &CallId, input: &str, dropped: Option<&str>) -> bool {
+        self.signalling.as_mut().is_some_and(|signalling| signalling.transfer(call, input, dropped))
+    }
+
+    fn on_event(&mut self, line: &Value) {
+        if let Some(signalling) = &mut self.signalling {
+            signalling.on_event(line);
+        }
     }
 
     fn close(&mut self) {

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! [`Mouth`] and [`Inbound`] are pure: they are handed the time and wait for nothing, so tests run them on a virtual
-//! clock. [`WireLine`] is the runtime's line over them, [`Wire`] the transport's side of it.
+//! clock. [`WireLine`] is the runtime's line over them, [`Wire`] the transport's side of it; [`Signalling`] is what a transport can do
+//! beside the sound.
 //!
 //! A transport opens a line ([`open`]), starts the call with it, joins its end to the call ([`WireEnd::join`]), and then
 //! does two things in turn: it sends what [`Wire::next`] gives, and hands what comes in to [`Wire::hear`].
@@ -30,5 +31,5 @@ pub use envelope::Envelope;
 pub use evidence::{Far, LoopEvidence};
 pub use feed::{EarFeed, OnEcho};
 pub use inbound::{Inbound, InboundFact};
-pub use line::{Wire, WireEnd, WireLine, WirePlayer, open};
+pub use line::{Signalling, Wire, WireEnd, WireLine, WirePlayer, open};
 pub use mouth::{Counts, Mouth, Out, Proof, WireError, WireOptions};
