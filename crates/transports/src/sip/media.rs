@@ -12,7 +12,7 @@ use sayback_media::resample::Resampler;
 use sayback_media::rtp::packet::is_rtcp;
 use sayback_media::rtp::report::Reports;
 use sayback_media::rtp::send::{Outbound, StreamStart};
-use sayback_media::rtp::{Inbound, InboundFact, RtpPacket};
+use sayback_media::rtp::{Inbound, RtpPacket};
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
@@ -21,6 +21,7 @@ use super::crypto::Protection;
 use super::join::{Joint, Passed};
 use super::offer::Agreed;
 use crate::wire::LoopEvidence;
+use crate::wire::rtp::{Fact, owned};
 use crate::wire::{self, Out, Wire};
 
 /// Longest datagram that is taken.
@@ -503,23 +504,4 @@ fn protection(agreed: &Agreed) -> Result<Option<Protection>, MediaError> {
     let Some(keys) = &agreed.srtp else { return Ok(None) };
     let refused = || MediaError("the keys were refused".to_owned());
     Protection::new(keys).map(Some).ok_or_else(refused)
-}
-
-/// What came in, to be handed on once the inbound side is let go of.
-#[derive(Debug)]
-enum Fact {
-    Wire(wire::InboundFact),
-    Digit(char, Time),
-    Path,
-}
-
-fn owned(fact: InboundFact<'_>) -> Fact {
-    match fact {
-        InboundFact::Sound { start, samples } => {
-            Fact::Wire(wire::InboundFact::Heard { start, samples: samples.to_vec() })
-        }
-        InboundFact::Hidden { from, to } => Fact::Wire(wire::InboundFact::Lost { from, to }),
-        InboundFact::Digit { digit, start } => Fact::Digit(digit, start),
-        InboundFact::Path(_) => Fact::Path,
-    }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use sayback_core::{Event, EvidenceClass, LoopDelay, Time};
 use sayback_media::rtp::report::Reports;
 use sayback_media::rtp::send::{Outbound, SendFormat, StreamStart};
-use sayback_media::rtp::{Inbound, InboundFact, PayloadTypes};
+use sayback_media::rtp::{Inbound, PayloadTypes};
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
@@ -29,7 +29,8 @@ use super::fragment::Fragment;
 use super::page::{Page, PageFact};
 use super::peer::{Connection, News, Peer, PeerError};
 use super::tap::Arrived;
-use crate::wire::{self, LoopEvidence, Out, Wire};
+use crate::wire::rtp::{Fact, owned};
+use crate::wire::{LoopEvidence, Out, Wire};
 
 /// Sound in a packet, and in a frame.
 pub(super) const FRAME: Duration = Duration::from_millis(20);
@@ -484,25 +485,6 @@ pub(super) async fn connected(peer: &mut Peer, orders: &mut Receiver<Order>, unt
 fn mark_due(first: Option<&Mark>, witness: Witness, looked: Time) -> Option<Time> {
     let due = first?.at + REPORT_WAIT;
     (witness == Witness::Reports && due > looked).then_some(due)
-}
-
-/// What came in, to be handed on once the inbound side is let go of.
-#[derive(Debug)]
-enum Fact {
-    Wire(wire::InboundFact),
-    Digit(char, Time),
-    Path,
-}
-
-fn owned(fact: InboundFact<'_>) -> Fact {
-    match fact {
-        InboundFact::Sound { start, samples } => {
-            Fact::Wire(wire::InboundFact::Heard { start, samples: samples.to_vec() })
-        }
-        InboundFact::Hidden { from, to } => Fact::Wire(wire::InboundFact::Lost { from, to }),
-        InboundFact::Digit { digit, start } => Fact::Digit(digit, start),
-        InboundFact::Path(_) => Fact::Path,
-    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ mod inbound;
 mod line;
 mod mouth;
 mod own_voice;
+#[cfg(any(feature = "sip", feature = "webrtc"))]
+pub(crate) mod rtp;
 mod speech;
 mod way;
 
