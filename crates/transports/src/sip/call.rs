@@ -25,6 +25,7 @@ use super::sdp::{Description, Direction};
 use super::server::House;
 use super::timer::{Due, SessionTimer, TooShort};
 use super::transfer::{Came, Guest, Transfer};
+use crate::wire::rtp::stream_start;
 use crate::wire::{self, Proof, WireOptions};
 use crate::wire::{Far, LoopEvidence};
 
@@ -463,7 +464,7 @@ fn terms(house: &House, agreement: &Agreement, assumed: Duration) -> Result<Term
         telephone: format.codec.sample_rate() == 8_000,
         continuous: true,
     };
-    let start = house.stream_start().ok_or_else(|| NotBegun("no random numbers".to_owned()))?;
+    let start = stream_start().ok_or_else(|| NotBegun("no random numbers".to_owned()))?;
     let media = MediaTerms { evidence, patience: house.options.media_timeout, start, rate: wire.rate };
     Ok(Terms { wire, media })
 }

@@ -22,7 +22,6 @@ use rsipstack::transport::TransportLayer;
 use rsipstack::transport::tcp_listener::TcpListenerConnection;
 use rsipstack::transport::tls::{TlsConfig, TlsListenerConnection};
 use rsipstack::transport::udp::UdpConnection;
-use sayback_media::rtp::send::StreamStart;
 use sayback_runtime::clock::Clock;
 use sayback_runtime::switchboard::Switchboard;
 use tokio::sync::watch;
@@ -168,18 +167,6 @@ impl House {
         let mut bytes = [0u8; 2];
         let _ = getrandom::fill(&mut bytes);
         u16::from_be_bytes(bytes)
-    }
-
-    /// Where a stream of ours begins; `None` if the machine has no random numbers.
-    pub(super) fn stream_start(&self) -> Option<StreamStart> {
-        let mut random = [0u8; 10];
-        getrandom::fill(&mut random).ok()?;
-        let [a, b, c, d, e, f, g, h, i, j] = random;
-        Some(StreamStart {
-            ssrc: u32::from_be_bytes([a, b, c, d]),
-            timestamp: u32::from_be_bytes([e, f, g, h]),
-            sequence: u16::from_be_bytes([i, j]),
-        })
     }
 
     /// Holds a call that we made, beside those that came in.

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sayback_core::{EvidenceClass, LoopDelay};
-use sayback_media::rtp::send::StreamStart;
 use sayback_runtime::clock::Clock;
 use sayback_runtime::switchboard::{Admitted, Asked, NotNow, Switchboard};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -17,6 +16,7 @@ use super::fragment::Fragment;
 use super::line::{MESSAGES, PageEvents};
 use super::peer::{Peer, PeerError};
 use super::settings::WebRtcOptions;
+use crate::wire::rtp::stream_start;
 use crate::wire::{Far, LoopEvidence, Proof, WireOptions, open};
 
 /// A call that is not connected by then is given up.
@@ -282,16 +282,4 @@ async fn hold(mut peer: Peer, admitted: Admitted, terms: Terms, mut orders: Rece
             let _ = call.send(sayback_core::Event::HungUp).await;
         }
     }
-}
-
-/// Where our stream starts; `None` if the machine has no random numbers.
-fn stream_start() -> Option<StreamStart> {
-    let mut random = [0u8; 10];
-    getrandom::fill(&mut random).ok()?;
-    let [a, b, c, d, e, f, g, h, i, j] = random;
-    Some(StreamStart {
-        ssrc: u32::from_be_bytes([a, b, c, d]),
-        timestamp: u32::from_be_bytes([e, f, g, h]),
-        sequence: u16::from_be_bytes([i, j]),
-    })
 }

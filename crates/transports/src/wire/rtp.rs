@@ -1,7 +1,8 @@
-//! What comes out of the inbound side of RTP, for the transports that stand on it.
+//! What the transports that stand on RTP share: where a stream begins, and what comes out of the inbound side.
 
 use sayback_core::Time;
 use sayback_media::rtp;
+use sayback_media::rtp::send::StreamStart;
 
 use super::InboundFact;
 
@@ -26,4 +27,16 @@ pub(crate) fn owned(fact: rtp::InboundFact<'_>) -> Fact {
         rtp::InboundFact::Digit { digit, start } => Fact::Digit(digit, start),
         rtp::InboundFact::Path(_) => Fact::Path,
     }
+}
+
+/// Where a stream of ours begins; `None` if the machine has no random numbers.
+pub(crate) fn stream_start() -> Option<StreamStart> {
+    let mut random = [0u8; 10];
+    getrandom::fill(&mut random).ok()?;
+    let [a, b, c, d, e, f, g, h, i, j] = random;
+    Some(StreamStart {
+        ssrc: u32::from_be_bytes([a, b, c, d]),
+        timestamp: u32::from_be_bytes([e, f, g, h]),
+        sequence: u16::from_be_bytes([i, j]),
+    })
 }
