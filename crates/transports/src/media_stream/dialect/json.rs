@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::StreamFault;
+use super::{Format, Heard, Sound, StreamFault, key};
 
 /// Variables that a service passes on: so many at most, and so long each. More is cut off.
 const VARS: usize = 64;
@@ -44,8 +44,23 @@ pub(super) fn vars(value: &Value) -> BTreeMap<String, String> {
     fields.iter().take(VARS).map(|(name, value)| (name.chars().take(64).collect(), shown(value))).collect()
 }
 
+/// The caller's sound in a message; what they were sent comes along on some streams, and is none.
+pub(super) fn sound(media: &Value, format: Option<Format>) -> Result<Heard, StreamFault> {
+    let format = format.ok_or(StreamFault::TooEarly)?;
+    if media["track"].as_str().is_some_and(|track| track.starts_with("outbound")) {
+        return Ok(Heard::Nothing);
+    }
+    let position = position(number(&media["timestamp"]), format.rate);
+    Ok(Heard::Sound(Sound { position, samples: format.read(&payload(&media["payload"])?) }))
+}
+
+/// A key that was pressed.
+pub(super) fn digit(value: &Value) -> Heard {
+    key(&text(value)).map_or(Heard::Nothing, |digit| Heard::Digit { digit })
+}
+
 /// The bytes of a payload.
-pub(super) fn payload(value: &Value) -> Result<Vec<u8>, StreamFault> {
+fn payload(value: &Value) -> Result<Vec<u8>, StreamFault> {
     let text = value.as_str().ok_or_else(|| StreamFault::Malformed("media without a payload".to_owned()))?;
     STANDARD.decode(text).map_err(|error| StreamFault::Malformed(format!("payload: {error}")))
 }
@@ -56,6 +71,6 @@ pub(super) fn encoded(bytes: &[u8]) -> String {
 }
 
 /// A time in milliseconds as samples.
-pub(super) fn position(ms: Option<u64>, rate: u32) -> Option<u64> {
+fn position(ms: Option<u64>, rate: u32) -> Option<u64> {
     Some(ms?.min(u64::from(u32::MAX) * 1_000) * u64::from(rate) / 1_000)
 }

@@ -5,8 +5,8 @@
 
 use serde_json::json;
 
-use super::json::{number, parse, text, vars};
-use super::{Dialect, Encoding, Format, Heard, Message, Sound, StreamFault, StreamStart, key};
+use super::json::{digit, number, parse, text, vars};
+use super::{Dialect, Encoding, Format, Heard, Message, Sound, StreamFault, StreamStart};
 
 /// Bytes of the count.
 const COUNT: usize = 8;
@@ -35,7 +35,7 @@ impl Dialect for Plain {
                 }))
             }
             "played" => Ok(Heard::Mark { name: text(&value["name"]) }),
-            "digit" => Ok(key(&text(&value["digit"])).map_or(Heard::Nothing, |digit| Heard::Digit { digit })),
+            "digit" => Ok(digit(&value["digit"])),
             "end" => Ok(Heard::Ended),
             other => Err(StreamFault::Malformed(format!(
                 "the event {:?} is none of start, played, digit, end",

@@ -5,8 +5,8 @@
 
 use serde_json::json;
 
-use super::json::{encoded, number, parse, payload, position, text};
-use super::{Dialect, Encoding, Format, Heard, Message, Sound, StreamFault, StreamStart, key};
+use super::json::{digit, encoded, number, parse, sound, text};
+use super::{Dialect, Encoding, Format, Heard, Message, StreamFault, StreamStart};
 
 /// Plivo's language.
 #[derive(Debug, Default)]
@@ -31,20 +31,10 @@ impl Dialect for Plivo {
                 let (from, to) = (var("from"), var("to"));
                 Ok(Heard::Started(StreamStart { call: text(&start["callId"]), from, to, vars, format }))
             }
-            "media" => {
-                let format = self.format.ok_or(StreamFault::TooEarly)?;
-                let media = &value["media"];
-                if media["track"].as_str() == Some("outbound") {
-                    return Ok(Heard::Nothing);
-                }
-                // Its timestamps are moments since 1970; only their distance counts.
-                let position = position(number(&media["timestamp"]), format.rate);
-                Ok(Heard::Sound(Sound { position, samples: format.read(&payload(&media["payload"])?) }))
-            }
+            // Its timestamps are moments since 1970; only their distance counts.
+            "media" => sound(&value["media"], self.format),
             "playedStream" | "played" => Ok(Heard::Mark { name: text(&value["name"]) }),
-            "dtmf" => {
-                Ok(key(&text(&value["dtmf"]["digit"])).map_or(Heard::Nothing, |digit| Heard::Digit { digit }))
-            }
+            "dtmf" => Ok(digit(&value["dtmf"]["digit"])),
             "stop" => Ok(Heard::Ended),
             _ => Ok(Heard::Nothing),
         }

@@ -6,8 +6,8 @@
 
 use serde_json::json;
 
-use super::json::{encoded, number, parse, payload, position, text, vars};
-use super::{Dialect, Format, Heard, Message, Sound, StreamFault, StreamStart, key};
+use super::json::{digit, encoded, number, parse, sound, text, vars};
+use super::{Dialect, Format, Heard, Message, StreamFault, StreamStart};
 
 /// Telnyx's language.
 #[derive(Debug, Default)]
@@ -33,19 +33,9 @@ impl Dialect for Telnyx {
                     format,
                 }))
             }
-            "media" => {
-                let format = self.format.ok_or(StreamFault::TooEarly)?;
-                let media = &value["media"];
-                if media["track"].as_str().is_some_and(|track| track.starts_with("outbound")) {
-                    return Ok(Heard::Nothing);
-                }
-                let position = position(number(&media["timestamp"]), format.rate);
-                Ok(Heard::Sound(Sound { position, samples: format.read(&payload(&media["payload"])?) }))
-            }
+            "media" => sound(&value["media"], self.format),
             "mark" => Ok(Heard::Mark { name: text(&value["mark"]["name"]) }),
-            "dtmf" => {
-                Ok(key(&text(&value["dtmf"]["digit"])).map_or(Heard::Nothing, |digit| Heard::Digit { digit }))
-            }
+            "dtmf" => Ok(digit(&value["dtmf"]["digit"])),
             "stop" => Ok(Heard::Ended),
             _ => Ok(Heard::Nothing),
         }

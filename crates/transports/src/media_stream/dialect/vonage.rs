@@ -5,8 +5,8 @@
 
 use serde_json::json;
 
-use super::json::{parse, text, vars};
-use super::{Dialect, Encoding, Format, Heard, Message, Sound, StreamFault, StreamStart, key};
+use super::json::{digit, parse, text, vars};
+use super::{Dialect, Encoding, Format, Heard, Message, Sound, StreamFault, StreamStart};
 
 /// Vonage's language.
 #[derive(Debug, Default)]
@@ -34,9 +34,7 @@ impl Dialect for Vonage {
                 Ok(Heard::Started(StreamStart { call, from, to, vars, format }))
             }
             "websocket:notify" => Ok(Heard::Mark { name: text(&value["payload"]["name"]) }),
-            "websocket:dtmf" => {
-                Ok(key(&text(&value["digit"])).map_or(Heard::Nothing, |digit| Heard::Digit { digit }))
-            }
+            "websocket:dtmf" => Ok(digit(&value["digit"])),
             _ => Ok(Heard::Nothing),
         }
     }
