@@ -68,11 +68,9 @@ impl Cartesia {
     /// Checks the configuration; connects to nothing.
     pub fn new(service: Service) -> Result<Self, AddressError> {
         let url = Address::socket(&service.base_url)?.join("tts/websocket", &[]);
-        let mut headers = vec![("cartesia-version", HeaderValue::from_static(VERSION))];
-        if let Some(key) = &service.key {
-            headers.push(("x-api-key", key.header("")?));
-        }
-        let door = Door { url, headers, key: service.key.clone(), open_within: service.limits.connect };
+        let version = ("cartesia-version", HeaderValue::from_static(VERSION));
+        let door =
+            Door::new(&service, url, [version].into_iter().chain(service.key_header("x-api-key", "")?));
         Ok(Self { door, service, idle: Arc::default(), contexts: Arc::default() })
     }
 

@@ -5,12 +5,11 @@
 
 use std::ops::ControlFlow;
 
-use reqwest::Client;
 use sayback_runtime::tts::{Synthesize, TtsError};
 use serde_json::json;
 
-use crate::hosted::{Address, AddressError, Service, http_client};
-use crate::sounded::{Request, speak, stream, without_markup};
+use crate::hosted::{AddressError, Service};
+use crate::sounded::{Posts, Request, speak, stream, without_markup};
 
 /// Where ElevenLabs itself answers.
 pub const BASE_URL: &str = "https://api.elevenlabs.io/v1";
@@ -19,44 +18,32 @@ const RATE: u32 = 24_000;
 
 /// A voice.
 #[derive(Clone, Debug)]
-pub struct ElevenLabs {
-    client: Client,
-    address: Address,
-    key: Option<reqwest::header::HeaderValue>,
-    service: Service,
-}
+pub struct ElevenLabs(Posts);
 
 impl ElevenLabs {
     /// Checks the configuration; connects to nothing.
     pub fn new(service: Service) -> Result<Self, AddressError> {
-        let address = Address::http(&service.base_url)?;
-        let key = service.key.as_ref().map(|key| key.header("")).transpose()?;
-        Ok(Self { client: http_client(&address, service.limits.connect)?, address, key, service })
+        Posts::new(service, "xi-api-key", "").map(Self)
     }
 
     fn request(&self, text: &str, language: &str) -> Request {
-        let path = ["text-to-speech", &self.service.voice, "stream"];
-        let url = self.address.below(&path, &[("output_format", "pcm_24000")]);
+        let path = ["text-to-speech", &self.0.service.voice, "stream"];
+        let url = self.0.address.below(&path, &[("output_format", "pcm_24000")]);
         let mut body = json!({
             "text": without_markup(text, &['<', '[', ']']),
-            "model_id": self.service.model,
+            "model_id": self.0.service.model,
         });
         // Older models refuse the whole request over this field.
-        if self.service.model.contains("v2_5") || self.service.model.contains("v3") {
+        if self.0.service.model.contains("v2_5") || self.0.service.model.contains("v3") {
             body["language_code"] = json!(language.split('-').next().unwrap_or(language));
         }
-        let mut post = self.client.post(url.clone()).json(&body);
-        if let Some(key) = &self.key {
-            post = post.header("xi-api-key", key.clone());
-        }
-        let (key, limits) = (self.service.key.clone(), self.service.limits);
-        Request { post, url: url.to_string(), key, limits }
+        self.0.request(url, &body)
     }
 }
 
 impl Synthesize for ElevenLabs {
     fn name(&self) -> String {
-        format!("elevenlabs/{}/{}", self.service.model, self.service.voice)
+        format!("elevenlabs/{}/{}", self.0.service.model, self.0.service.voice)
     }
 
     fn sample_rate(&self) -> u32 {

@@ -48,6 +48,39 @@ pub(crate) trait Dialect: Send + 'static {
     fn read(&mut self, message: &Received) -> Result<Vec<Heard>, Fault>;
 }
 
+/// Makes a recogniser of what opens a [`Line`] with `line`, and has a `VENDOR` and a `service`.
+macro_rules! transcribe_along {
+    ($recogniser:ident) => {
+        impl sayback_runtime::stt::Transcribe for $recogniser {
+            fn name(&self) -> String {
+                format!("{VENDOR}/{}", self.service.model)
+            }
+
+            fn transcribe(
+                &self,
+                pcm: &[f32],
+                _partial: bool,
+                cancel: &sayback_runtime::stt::Cancel,
+            ) -> Result<sayback_runtime::stt::Transcription, sayback_runtime::stt::SttError> {
+                $crate::live::once(|heard| self.line(heard), pcm, cancel)
+            }
+
+            fn live(
+                &self,
+                heard: sayback_runtime::stt::OnHeard,
+            ) -> Option<Box<dyn sayback_runtime::stt::Live>> {
+                Some(self.line(heard))
+            }
+
+            fn hears_along(&self) -> bool {
+                true
+            }
+        }
+    };
+}
+
+pub(crate) use transcribe_along;
+
 /// A message to the vendor.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Sent {

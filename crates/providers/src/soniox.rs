@@ -10,13 +10,13 @@
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use sayback_runtime::stt::{Cancel, Live, OnHeard, SttError, Transcribe, Transcription};
+use sayback_runtime::stt::{Live, OnHeard};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::hosted::socket::{Door, Received};
 use crate::hosted::{Address, AddressError, ApiKey, Fault, Service, cleared, from_status};
-use crate::live::{Dialect, Heard, Line, Sent, Timed, once, pcm16};
+use crate::live::{Dialect, Heard, Line, Sent, Timed, pcm16, transcribe_along};
 
 /// Where Soniox itself answers.
 pub const BASE_URL: &str = "wss://stt-rt.soniox.com";
@@ -40,9 +40,7 @@ impl Soniox {
     /// Checks the configuration; connects to nothing.
     pub fn new(service: Service) -> Result<Self, AddressError> {
         let url = Address::socket(&service.base_url)?.join("transcribe-websocket", &[]);
-        let key = service.key.as_ref().map(|key| key.header("Bearer ")).transpose()?;
-        let headers = key.into_iter().map(|key| ("authorization", key)).collect();
-        let door = Door { url, headers, key: service.key.clone(), open_within: service.limits.connect };
+        let door = Door::new(&service, url, service.key_header("authorization", "Bearer ")?);
         Ok(Self { door, service })
     }
 
@@ -59,23 +57,7 @@ impl Soniox {
     }
 }
 
-impl Transcribe for Soniox {
-    fn name(&self) -> String {
-        format!("{VENDOR}/{}", self.service.model)
-    }
-
-    fn transcribe(&self, pcm: &[f32], _partial: bool, cancel: &Cancel) -> Result<Transcription, SttError> {
-        once(|heard| self.line(heard), pcm, cancel)
-    }
-
-    fn live(&self, heard: OnHeard) -> Option<Box<dyn Live>> {
-        Some(self.line(heard))
-    }
-
-    fn hears_along(&self) -> bool {
-        true
-    }
-}
+transcribe_along!(Soniox);
 
 struct Tokens {
     hello: String,

@@ -14,7 +14,7 @@ use crate::hosted::{Fault, spawn, wait};
 
 mod stream;
 
-pub(crate) use stream::{Request, stream};
+pub(crate) use stream::{Posts, Request, stream};
 
 /// Pieces of sound that may wait for whoever plays them.
 const PIECES: usize = 64;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use sayback_runtime::stt::{Cancel, Live, OnHeard, SttError, Transcribe, Transcription};
+use sayback_runtime::stt::{Live, OnHeard};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::hosted::socket::{Door, Received};
 use crate::hosted::{Address, AddressError, ApiKey, Fault, Service, cleared};
-use crate::live::{Dialect, Heard, Line, Sent, Timed, once, pcm16};
+use crate::live::{Dialect, Heard, Line, Sent, Timed, pcm16, transcribe_along};
 
 const VENDOR: &str = "deepgram";
 /// The socket closes after ten seconds without sound.
@@ -37,9 +37,7 @@ impl DeepgramListen {
             ("endpointing", "false"),
         ];
         let url = Address::socket(&service.base_url)?.join("listen", &query);
-        let key = service.key.as_ref().map(|key| key.header("Token ")).transpose()?;
-        let headers = key.into_iter().map(|key| ("authorization", key)).collect();
-        let door = Door { url, headers, key: service.key.clone(), open_within: service.limits.connect };
+        let door = Door::new(&service, url, service.key_header("authorization", "Token ")?);
         Ok(Self { door, service })
     }
 
@@ -49,23 +47,7 @@ impl DeepgramListen {
     }
 }
 
-impl Transcribe for DeepgramListen {
-    fn name(&self) -> String {
-        format!("{VENDOR}/{}", self.service.model)
-    }
-
-    fn transcribe(&self, pcm: &[f32], _partial: bool, cancel: &Cancel) -> Result<Transcription, SttError> {
-        once(|heard| self.line(heard), pcm, cancel)
-    }
-
-    fn live(&self, heard: OnHeard) -> Option<Box<dyn Live>> {
-        Some(self.line(heard))
-    }
-
-    fn hears_along(&self) -> bool {
-        true
-    }
-}
+transcribe_along!(DeepgramListen);
 
 struct Listen {
     key: Option<ApiKey>,

@@ -2,56 +2,42 @@
 
 use std::ops::ControlFlow;
 
-use reqwest::Client;
-use reqwest::header::{AUTHORIZATION, HeaderValue};
 use sayback_runtime::tts::{Synthesize, TtsError};
 use serde_json::json;
 
-use crate::hosted::{Address, AddressError, Service, http_client};
-use crate::sounded::{Request, speak, stream, without_markup};
+use crate::hosted::{AddressError, Service};
+use crate::sounded::{Posts, Request, speak, stream, without_markup};
 
 /// Samples per second, as asked for.
 const RATE: u32 = 24_000;
 
 /// A voice. Its language is part of its name.
 #[derive(Clone, Debug)]
-pub struct DeepgramVoice {
-    client: Client,
-    address: Address,
-    key: Option<HeaderValue>,
-    service: Service,
-}
+pub struct DeepgramVoice(Posts);
 
 impl DeepgramVoice {
     /// Checks the configuration; connects to nothing.
     pub fn new(service: Service) -> Result<Self, AddressError> {
-        let address = Address::http(&service.base_url)?;
-        let key = service.key.as_ref().map(|key| key.header("Token ")).transpose()?;
-        Ok(Self { client: http_client(&address, service.limits.connect)?, address, key, service })
+        Posts::new(service, "authorization", "Token ").map(Self)
     }
 
     fn request(&self, text: &str) -> Request {
         let query = [
-            ("model", self.service.voice.as_str()),
+            ("model", self.0.service.voice.as_str()),
             ("encoding", "linear16"),
             ("container", "none"),
             ("sample_rate", "24000"),
         ];
-        let url = self.address.join("speak", &query);
+        let url = self.0.address.join("speak", &query);
         // Braces say how a word is pronounced.
         let body = json!({"text": without_markup(text, &['{', '}', '\\'])});
-        let mut post = self.client.post(url.clone()).json(&body);
-        if let Some(key) = &self.key {
-            post = post.header(AUTHORIZATION, key.clone());
-        }
-        let (key, limits) = (self.service.key.clone(), self.service.limits);
-        Request { post, url: url.to_string(), key, limits }
+        self.0.request(url, &body)
     }
 }
 
 impl Synthesize for DeepgramVoice {
     fn name(&self) -> String {
-        format!("deepgram/{}", self.service.voice)
+        format!("deepgram/{}", self.0.service.voice)
     }
 
     fn sample_rate(&self) -> u32 {

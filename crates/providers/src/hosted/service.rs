@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::ApiKey;
+use reqwest::header::HeaderValue;
+
+use super::{AddressError, ApiKey};
 
 /// A speech service: where it is, what it is asked for, and how long it may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +45,16 @@ impl Default for Limits {
 }
 
 impl Service {
+    /// The key as a header of that name, behind that scheme.
+    pub(crate) fn key_header(
+        &self,
+        name: &'static str,
+        scheme: &str,
+    ) -> Result<Option<(&'static str, HeaderValue)>, AddressError> {
+        let value = self.key.as_ref().map(|key| key.header(scheme)).transpose()?;
+        Ok(value.map(|value| (name, value)))
+    }
+
     /// `de` of `de-CH`: most vendors know languages only.
     pub(crate) fn base_language(&self) -> &str {
         self.language.split('-').next().unwrap_or(&self.language)

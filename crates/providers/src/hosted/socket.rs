@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
-use super::{ApiKey, Deadline, Fault, cleared, from_status, install_crypto};
+use super::{ApiKey, Deadline, Fault, Service, cleared, from_status, install_crypto};
 
 /// Largest message that is taken: seconds of sound in base64, with room.
 const MOST_MESSAGE: usize = 4 * 1024 * 1024;
@@ -44,6 +44,16 @@ pub(crate) enum Received {
 }
 
 impl Door {
+    /// That of a service.
+    pub(crate) fn new(
+        service: &Service,
+        url: Url,
+        headers: impl IntoIterator<Item = (&'static str, HeaderValue)>,
+    ) -> Self {
+        let (key, open_within) = (service.key.clone(), service.limits.connect);
+        Self { url, headers: headers.into_iter().collect(), key, open_within }
+    }
+
     /// Opens the connection, or says why it does not open.
     pub(crate) async fn open(&self) -> Result<Socket, Fault> {
         install_crypto();

@@ -6,13 +6,13 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sayback_media::Resampler;
-use sayback_runtime::stt::{Cancel, Live, OnHeard, SttError, Transcribe, Transcription};
+use sayback_runtime::stt::{Live, OnHeard};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::hosted::socket::{Door, Received};
 use crate::hosted::{Address, AddressError, ApiKey, Fault, Service, cleared};
-use crate::live::{Dialect, Heard, Line, RATE, Sent, once, pcm16};
+use crate::live::{Dialect, Heard, Line, RATE, Sent, pcm16, transcribe_along};
 
 const VENDOR: &str = "openai";
 /// Samples per second that the service takes.
@@ -31,9 +31,7 @@ impl OpenAiRealtime {
     /// Checks the configuration; connects to nothing.
     pub fn new(service: Service) -> Result<Self, AddressError> {
         let url = Address::socket(&service.base_url)?.join("realtime", &[("intent", "transcription")]);
-        let key = service.key.as_ref().map(|key| key.header("Bearer ")).transpose()?;
-        let headers = key.into_iter().map(|key| ("authorization", key)).collect();
-        let door = Door { url, headers, key: service.key.clone(), open_within: service.limits.connect };
+        let door = Door::new(&service, url, service.key_header("authorization", "Bearer ")?);
         Ok(Self { door, service })
     }
 
@@ -63,23 +61,7 @@ impl OpenAiRealtime {
     }
 }
 
-impl Transcribe for OpenAiRealtime {
-    fn name(&self) -> String {
-        format!("{VENDOR}/{}", self.service.model)
-    }
-
-    fn transcribe(&self, pcm: &[f32], _partial: bool, cancel: &Cancel) -> Result<Transcription, SttError> {
-        once(|heard| self.line(heard), pcm, cancel)
-    }
-
-    fn live(&self, heard: OnHeard) -> Option<Box<dyn Live>> {
-        Some(self.line(heard))
-    }
-
-    fn hears_along(&self) -> bool {
-        true
-    }
-}
+transcribe_along!(OpenAiRealtime);
 
 /// Commits and their items. Commits are confirmed in order, items are transcribed in any.
 struct Commits {

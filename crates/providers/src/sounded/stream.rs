@@ -2,11 +2,43 @@
 
 use futures::StreamExt;
 use futures::future::{Either, select};
-use reqwest::RequestBuilder;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, RequestBuilder, Url};
+use serde_json::Value;
 
 use super::{Sound, Stop};
-use crate::hosted::{ApiKey, Deadline, Fault, Limits, beginning, causes, cleared, refused, unsent};
+use crate::hosted::{
+    Address, AddressError, ApiKey, Deadline, Fault, Limits, Service, beginning, causes, cleared, http_client,
+    refused, unsent,
+};
+
+/// A voice that speaks in answers to requests: where it is, and how it knows us.
+#[derive(Clone, Debug)]
+pub(crate) struct Posts {
+    client: Client,
+    key: Option<(&'static str, HeaderValue)>,
+    pub(crate) address: Address,
+    pub(crate) service: Service,
+}
+
+impl Posts {
+    /// Checks the configuration; connects to nothing. The key goes along in a header of that name, behind that scheme.
+    pub(crate) fn new(service: Service, header: &'static str, scheme: &str) -> Result<Self, AddressError> {
+        let address = Address::http(&service.base_url)?;
+        let key = service.key_header(header, scheme)?;
+        Ok(Self { client: http_client(&address, service.limits.connect)?, key, address, service })
+    }
+
+    /// The request for an utterance.
+    pub(crate) fn request(&self, url: Url, body: &Value) -> Request {
+        let mut post = self.client.post(url.clone()).json(body);
+        if let Some((name, key)) = &self.key {
+            post = post.header(*name, key.clone());
+        }
+        let (key, limits) = (self.service.key.clone(), self.service.limits);
+        Request { post, url: url.to_string(), key, limits }
+    }
+}
 
 /// A request whose answer is sound.
 pub(crate) struct Request {
