@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{check, script};
+use common::{after, check, script};
 use sayback_core::*;
 
 /// The agent answers with a long sentence, u_01, from 2000 on.
@@ -29,10 +29,6 @@ const ASKS: &str = "
     3000 began u1
     3000 sized u1 0..2000
 ";
-
-fn after(before: &str, more: &str) -> String {
-    format!("{before}\n{more}")
-}
 
 fn default() -> Policy {
     Policy::default()

@@ -4,22 +4,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ask, check, check_events, frozen, run, script, tool};
+use common::{ASKED, after, ask, check, check_events, frozen, run, script, tool};
 use sayback_core::*;
-
-/// A caller asks, the model calls `book`, the question is u_01, sounds at 3000 and is heard at 5000.
-const ASKED: &str = "
-    0 start
-    500 speech 1 500
-    900 end 1 850
-    1000 words 1 book thursday at three
-    1300 call g1 c1 book {}
-    1310 done g1
-    1320 ask c1 book Shall I book Thursday at three?
-    3000 began u1
-    3000 sized u1 0..2000
-    5000 over u1 5000
-";
 
 /// The caller has spoken; the model's first step is g1.
 const SPOKE: &str = "
@@ -28,10 +14,6 @@ const SPOKE: &str = "
     900 end 1 850
     1000 words 1 what is free on thursday
 ";
-
-fn after(before: &str, more: &str) -> String {
-    format!("{before}\n{more}")
-}
 
 fn default() -> Policy {
     Policy::default()

@@ -27,6 +27,25 @@ use std::time::Duration;
 
 use sayback_core::*;
 
+/// A caller asks, the model calls `book`, the question is u_01, sounds at 3000 and is heard at 5000.
+pub(crate) const ASKED: &str = "
+    0 start
+    500 speech 1 500
+    900 end 1 850
+    1000 words 1 book thursday at three
+    1300 call g1 c1 book {}
+    1310 done g1
+    1320 ask c1 book Shall I book Thursday at three?
+    3000 began u1
+    3000 sized u1 0..2000
+    5000 over u1 5000
+";
+
+/// A script that goes on.
+pub(crate) fn after(before: &str, more: &str) -> String {
+    format!("{before}\n{more}")
+}
+
 pub(crate) fn ms(text: &str) -> Time {
     Time::from_millis(text.parse().unwrap_or_else(|_| panic!("not a time: {text}")))
 }
