@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use sayback_core::{
-    EvidenceClass, LoopDelay, PlayoutEvent, PlayoutFailure, Time, UtteranceId, UtteranceKind,
+    EvidenceClass, LoopDelay, PlayoutEvent, PlayoutFailure, Speak, Time, UtteranceId, UtteranceKind,
 };
 
-use crate::scenario::{AckFault, AfterClear, LinePath, Target, Transport, TtsFault};
+use crate::scenario::{AckFault, AfterClear, LinePath, Target, Transport, TtsFault, length_of_speech};
 
 /// One piece of speech, ready to sound.
 #[derive(Clone, Debug)]
@@ -20,6 +20,21 @@ pub(crate) struct Piece {
     pub(crate) audible_to: Duration,
     /// Its samples at 16 kHz, in audio mode.
     pub(crate) samples: Vec<f32>,
+}
+
+impl Piece {
+    /// Speech without sound, as long as its text would take.
+    pub(crate) fn of_text(speak: &Speak) -> Self {
+        let length = length_of_speech(&speak.text);
+        Self {
+            utterance: speak.utterance,
+            kind: speak.kind,
+            length,
+            audible_from: Duration::ZERO,
+            audible_to: length,
+            samples: Vec::new(),
+        }
+    }
 }
 
 /// A stretch in which a piece sounded: where it lies on the clock and in the piece.

@@ -282,17 +282,8 @@ impl<'a> Call<'a> {
     // The agent's voice, and the caller's ear.
 
     fn speak(&mut self, speak: &Speak) {
-        let length = length_of_speech(&speak.text);
         self.kinds.insert(speak.utterance, speak.kind);
-        let piece = Piece {
-            utterance: speak.utterance,
-            kind: speak.kind,
-            length,
-            audible_from: Duration::ZERO,
-            audible_to: length,
-            samples: Vec::new(),
-        };
-        self.mouth.speak(piece, self.now);
+        self.mouth.speak(Piece::of_text(speak), self.now);
     }
 
     fn on_mouth(&mut self, event: PlayoutEvent) {

@@ -13,7 +13,6 @@ use sayback_runtime::tts::TtsError;
 use super::*;
 use crate::engines::SoundEngines;
 use crate::mouth::Piece;
-use crate::scenario::length_of_speech;
 
 /// Samples per second of everything here.
 pub(crate) const RATE: u32 = 16_000;
@@ -299,7 +298,7 @@ impl VirtualCall<'_> {
             return;
         }
         let piece = match self.ears.as_ref().map(|ears| ears.engines.clone()) {
-            None => text_piece(speak),
+            None => Piece::of_text(speak),
             Some(engines) => match sound_piece(speak, &engines) {
                 Ok(piece) => piece,
                 Err(error) => {
@@ -315,18 +314,6 @@ impl VirtualCall<'_> {
 /// Confidence in percent, from the mean log-probability.
 fn confidence(found: &Transcription) -> Option<u8> {
     (found.avg_logprob != 0.0).then(|| (found.avg_logprob.exp() * 100.0).clamp(0.0, 100.0) as u8)
-}
-
-fn text_piece(speak: &Speak) -> Piece {
-    let length = length_of_speech(&speak.text);
-    Piece {
-        utterance: speak.utterance,
-        kind: speak.kind,
-        length,
-        audible_from: Duration::ZERO,
-        audible_to: length,
-        samples: Vec::new(),
-    }
 }
 
 fn sound_piece(speak: &Speak, engines: &SoundEngines) -> Result<Piece, SoundError> {
