@@ -51,6 +51,23 @@ pub(crate) fn sdp(version: u32) -> String {
     )
 }
 
+/// An answer to a request, as whoever `tag` says; a body is a session description.
+pub(crate) fn response(request: &str, status: &str, tag: &str, headers: &str, body: &str) -> String {
+    let mut text = format!("SIP/2.0 {status}\r\n");
+    for line in request.lines() {
+        let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        if ["via", "from", "call-id", "cseq", "record-route"].contains(&name.as_str()) {
+            text.push_str(&format!("{}\r\n", line.trim_end()));
+        } else if name == "to" {
+            let tag = if line.contains("tag=") { String::new() } else { format!(";tag={tag}") };
+            text.push_str(&format!("{}{tag}\r\n", line.trim_end()));
+        }
+    }
+    let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
+    text.push_str(&format!("{headers}{kind}Content-Length: {}\r\n\r\n{body}", body.len()));
+    text
+}
+
 impl Peer {
     /// One that is called, or calls a server.
     pub(crate) async fn bind(server: SocketAddr) -> Self {
@@ -169,23 +186,8 @@ impl Peer {
 
     /// Answers a request of the server's, as whoever `tag` says: a proxy may have called several at once.
     pub(crate) async fn reply(&self, request: &str, status: &str, headers: &str, body: &str) {
-        let tag = self.tag;
-        let mut text = format!("SIP/2.0 {status}\r\n");
-        for line in request.lines() {
-            let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
-            if ["via", "from", "call-id", "cseq", "record-route"].contains(&name.as_str()) {
-                text.push_str(&format!("{}\r\n", line.trim_end()));
-            } else if name == "to" {
-                let tag = if line.contains("tag=") { String::new() } else { format!(";tag={tag}") };
-                text.push_str(&format!("{}{tag}\r\n", line.trim_end()));
-            }
-        }
-        let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
-        text.push_str(&format!(
-            "Contact: <sip:{tag}@{}>\r\n{headers}{kind}Content-Length: {}\r\n\r\n{body}",
-            self.address,
-            body.len()
-        ));
+        let headers = format!("Contact: <sip:{}@{}>\r\n{headers}", self.tag, self.address);
+        let text = response(request, status, self.tag, &headers, body);
         self.sip.send_to(text.as_bytes(), self.server).await.unwrap();
     }
 

@@ -12,6 +12,7 @@ use sayback_media::rtp::report::{Reports, Sent};
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::peer::{response, value};
 use super::relay::{Relay, Way};
 
 /// Louder than this is speech, in dB below full scale.
@@ -43,6 +44,15 @@ pub(crate) struct Phone {
     relay: Option<Relay>,
 }
 
+/// What a telephone offers or answers: this codec, and keys.
+fn sdp(codec: CodecKind, port: u16) -> String {
+    let (number, name, clock) = (codec.payload_type(), codec.name(), codec.clock_rate());
+    format!(
+        "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {number} 101\r\n\
+         a=rtpmap:{number} {name}/{clock}\r\na=rtpmap:101 telephone-event/{clock}\r\na=rtcp-mux\r\n"
+    )
+}
+
 impl Phone {
     /// Calls and waits until the call is up.
     pub(crate) async fn call(server: SocketAddr, codec: CodecKind) -> Self {
@@ -61,33 +71,8 @@ impl Phone {
         };
         let port = relay.as_ref().map_or(own, Relay::address).port();
         let call_id = format!("phone-{port}");
-        let mut phone = Self {
-            sip,
-            rtp,
-            server,
-            sound: server,
-            to: "<sip:100@server>".to_owned(),
-            codec: codec.open().unwrap(),
-            payload_type: codec.payload_type(),
-            sequence: 1_000,
-            timestamp: 50_000,
-            began: Instant::now(),
-            sent: 0,
-            loud: None,
-            stretch: None,
-            call_id,
-            cseq: 1,
-            reports: Reports::new(77, "phone"),
-            reported: None,
-            heard: 0,
-            theirs: None,
-            relay,
-        };
-        let (number, name, clock) = (codec.payload_type(), codec.name(), codec.clock_rate());
-        let body = format!(
-            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {number} 101\r\n\
-             a=rtpmap:{number} {name}/{clock}\r\na=rtpmap:101 telephone-event/{clock}\r\na=rtcp-mux\r\n"
-        );
+        let mut phone = Self { call_id, relay, ..Self::at_rest(sip, rtp, server, codec) };
+        let body = sdp(codec, port);
         let answer = phone.ask("INVITE", 1, &body).await;
         let line = answer.lines().find(|line| line.starts_with("m=audio")).unwrap();
         let port: u16 = line.split(' ').nth(1).unwrap().parse().unwrap();
@@ -115,36 +100,15 @@ impl Phone {
             }
         };
         sip.connect(server).await.unwrap();
-        let number = codec.payload_type();
-        let port = rtp.local_addr().unwrap().port();
-        let (name, clock) = (codec.name(), codec.clock_rate());
-        let body = format!(
-            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio {port} RTP/AVP {number} 101\r\n\
-             a=rtpmap:{number} {name}/{clock}\r\na=rtpmap:101 telephone-event/{clock}\r\na=rtcp-mux\r\n"
-        );
+        let body = sdp(codec, rtp.local_addr().unwrap().port());
         let theirs: u16 =
             invite.lines().find_map(|l| l.strip_prefix("m=audio ")?.split(' ').next()?.parse().ok()).unwrap();
         let mut phone = Self {
-            sip,
-            rtp,
-            server,
             sound: SocketAddr::new(server.ip(), theirs),
-            to: header(&invite, "from"),
-            codec: codec.open().unwrap(),
-            payload_type: number,
-            sequence: 1_000,
-            timestamp: 50_000,
-            began: Instant::now(),
-            sent: 0,
-            loud: None,
-            stretch: None,
-            call_id: header(&invite, "call-id"),
+            to: value(&invite, "from").to_owned(),
+            call_id: value(&invite, "call-id").to_owned(),
             cseq: 0,
-            reports: Reports::new(77, "phone"),
-            reported: None,
-            heard: 0,
-            theirs: None,
-            relay: None,
+            ..Self::at_rest(sip, rtp, server, codec)
         };
         // Again and again until the ACK: a datagram may be lost.
         for _ in 0..20 {
@@ -157,24 +121,36 @@ impl Phone {
         phone
     }
 
+    /// Has sent and heard nothing yet.
+    fn at_rest(sip: UdpSocket, rtp: UdpSocket, server: SocketAddr, codec: CodecKind) -> Self {
+        Self {
+            sip,
+            rtp,
+            server,
+            sound: server,
+            to: "<sip:100@server>".to_owned(),
+            codec: codec.open().unwrap(),
+            payload_type: codec.payload_type(),
+            sequence: 1_000,
+            timestamp: 50_000,
+            began: Instant::now(),
+            sent: 0,
+            loud: None,
+            stretch: None,
+            call_id: String::new(),
+            cseq: 1,
+            reports: Reports::new(77, "phone"),
+            reported: None,
+            heard: 0,
+            theirs: None,
+            relay: None,
+        }
+    }
+
     /// Answers a request of the server's.
     async fn reply(&mut self, request: &str, status: &str, body: &str) {
-        let local = self.sip.local_addr().unwrap();
-        let mut text = format!("SIP/2.0 {status}\r\n");
-        for line in request.lines() {
-            let name = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
-            if ["via", "from", "call-id", "cseq", "record-route"].contains(&name.as_str()) {
-                text.push_str(&format!("{}\r\n", line.trim_end()));
-            } else if name == "to" {
-                let tag = if line.contains("tag=") { "" } else { ";tag=phone" };
-                text.push_str(&format!("{}{tag}\r\n", line.trim_end()));
-            }
-        }
-        let kind = if body.is_empty() { "" } else { "Content-Type: application/sdp\r\n" };
-        let length = body.len();
-        text.push_str(&format!(
-            "Contact: <sip:phone@{local}>\r\n{kind}Content-Length: {length}\r\n\r\n{body}"
-        ));
+        let contact = format!("<sip:phone@{}>", self.sip.local_addr().unwrap());
+        let text = response(request, status, "phone", &format!("Contact: {contact}\r\n"), body);
         self.sip.send(text.as_bytes()).await.unwrap();
     }
 
@@ -439,13 +415,4 @@ impl Phone {
         self.run(false, |_, now| now >= at).await;
         self.say(Duration::from_millis(500)).await;
     }
-}
-
-/// The value of a message's header.
-fn header(message: &str, name: &str) -> String {
-    let found = message.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        key.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
-    });
-    found.unwrap_or_default()
 }
