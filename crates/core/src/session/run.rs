@@ -116,13 +116,7 @@ impl Session {
             return;
         };
         let committed = self.committed_call() == Some(call);
-        // A confirmed tool that wants more than the caller's yes must say so before the caller is asked.
-        let outcome = if committed && matches!(outcome, ToolOutcome::Asks { .. }) {
-            let message = "It asked for an approval after the caller's yes, which it may not.".to_string();
-            ToolOutcome::Failed { message }
-        } else {
-            outcome
-        };
+        let outcome = if committed { after_a_yes(outcome) } else { outcome };
         let approved = !committed && run.confirmed_by.is_some();
         let (ok, message, name) = describe(&outcome);
         self.report(Report::ToolFinished {
@@ -132,31 +126,20 @@ impl Session {
             message: message.clone(),
             outcome: name.to_string(),
         });
-        let opening = match (committed, approved) {
-            (true, _) => Some("The caller said yes"),
-            (false, true) => Some("An operator answered"),
-            (false, false) => None,
-        };
-        if let Some(opening) = opening.filter(|_| !run.taken_back) {
-            // The result stands with the call, before the question and the yes; a model that reads on to the yes would
-            // call again. So what came of it is said once more, as the last thing.
-            let text = alloc::format!(
-                "{opening}, and this came of {}: {message} Tell the caller; do not call it again for this.",
-                run.tool.name
-            );
-            self.items.push(crate::context::Item::Told { text });
-        }
-        if !run.taken_back {
-            self.set_result_by(call, message, run.confirmed_by.clone());
-        } else {
+        self.turn.quiet_since = self.now;
+        if run.taken_back {
             // The call was taken back while it ran; what it did was not.
             self.tell(alloc::format!(
                 "{} ran before the conversation was taken back, and is not undone: {message}",
                 run.tool.name
             ));
-        }
-        self.turn.quiet_since = self.now;
-        if !run.taken_back {
+        } else {
+            if committed {
+                self.tell_once_more("The caller said yes", &run.tool, &message);
+            } else if approved {
+                self.tell_once_more("An operator answered", &run.tool, &message);
+            }
+            self.set_result_by(call, message, run.confirmed_by.clone());
             self.ask_for_tool(&run, &outcome);
         }
         if committed && matches!(outcome, ToolOutcome::NotRun { .. }) {
@@ -169,6 +152,16 @@ impl Session {
         if committed {
             self.end_commit(name);
         }
+    }
+
+    /// The result stands with the call, before the question and the yes; a model that reads on to the yes would call
+    /// again. So what came of it is said once more, as the last thing.
+    fn tell_once_more(&mut self, opening: &str, tool: &ToolRef, message: &str) {
+        let text = alloc::format!(
+            "{opening}, and this came of {}: {message} Tell the caller; do not call it again for this.",
+            tool.name
+        );
+        self.items.push(crate::context::Item::Told { text });
     }
 
     /// A tool that asks an operator by itself: its answer is how things stand until they have answered.
@@ -201,6 +194,15 @@ impl Session {
         }
         self.set_result_by(call, message, confirmed_by);
     }
+}
+
+/// A confirmed tool that wants more than the caller's yes must say so before the caller is asked.
+fn after_a_yes(outcome: ToolOutcome) -> ToolOutcome {
+    if !matches!(outcome, ToolOutcome::Asks { .. }) {
+        return outcome;
+    }
+    let message = "It asked for an approval after the caller's yes, which it may not.".to_string();
+    ToolOutcome::Failed { message }
 }
 
 pub(crate) fn describe(outcome: &ToolOutcome) -> (bool, String, &'static str) {
