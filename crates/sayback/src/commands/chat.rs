@@ -165,38 +165,17 @@ fn read_lines(
             return;
         }
         let line = line.trim();
-        let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let event = match (command, argument.trim()) {
-            ("", _) => continue,
-            ("/quit", "") => break,
-            ("/tools", "") => {
-                for tool in agent.skills.iter().flat_map(|s| &s.tools) {
-                    out!("  {} — {}", tool.info().name, tool.info().description);
-                }
-                continue;
-            }
-            ("/new", "") => match rewind("0", view) {
-                Some(event) => event,
-                None => continue,
-            },
-            ("/rewind", argument) => match rewind(argument, view) {
-                Some(event) => event,
-                None => continue,
-            },
-            ("/approve" | "/reject", argument) => {
-                answer(sender, argument, command == "/approve");
-                continue;
-            }
-            (command, _) if command.starts_with('/') => {
-                out!("  unknown command; there are /rewind N, /new, /tools, /approve ID, /reject ID, /quit");
-                continue;
-            }
-            _ => {
+        let event = match order(line, sender, view, agent) {
+            Order::None if line.is_empty() => continue,
+            Order::None => {
                 if !interactive {
                     out!("> {line}");
                 }
                 Event::Message { text: line.to_owned(), received: clock.now() }
             }
+            Order::Event(event) => event,
+            Order::Done => continue,
+            Order::Quit => break,
         };
         view.change(|state| state.sent += 1);
         if sender.blocking_send(event).is_err() {
@@ -205,6 +184,42 @@ fn read_lines(
     }
     view.wait_until_idle();
     let _ = sender.blocking_send(Event::HungUp);
+}
+
+/// What a line that begins with a slash wants.
+enum Order {
+    /// It is none: it is said to the agent.
+    None,
+    /// This is to happen in the call.
+    Event(Event),
+    /// It was done, or could not be.
+    Done,
+    /// The end.
+    Quit,
+}
+
+fn order(line: &str, sender: &Sender<Event>, view: &View, agent: &sayback_runtime::agent::Agent) -> Order {
+    let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match (command, argument.trim()) {
+        ("/quit", "") => Order::Quit,
+        ("/tools", "") => {
+            for tool in agent.skills.iter().flat_map(|s| &s.tools) {
+                out!("  {} — {}", tool.info().name, tool.info().description);
+            }
+            Order::Done
+        }
+        ("/new", "") => rewind("0", view).map_or(Order::Done, Order::Event),
+        ("/rewind", argument) => rewind(argument, view).map_or(Order::Done, Order::Event),
+        ("/approve" | "/reject", argument) => {
+            answer(sender, argument, command == "/approve");
+            Order::Done
+        }
+        (command, _) if command.starts_with('/') => {
+            out!("  unknown command; there are /rewind N, /new, /tools, /approve ID, /reject ID, /quit");
+            Order::Done
+        }
+        _ => Order::None,
+    }
 }
 
 /// Keeps the first N items; what was confirmed and ran is named, since it is not taken back.
