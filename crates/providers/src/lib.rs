@@ -1,4 +1,9 @@
 //! One file and one feature per speech or language engine.
+//!
+//! Each translates between its engine and a trait of the runtime: what was said and when, in that trait's words, and what
+//! failed, as that trait's error. It may not try again or ask another engine by itself: whoever holds it knows what is
+//! still waited for, and `failover` is where a second one stands. And it may not decide anything about the
+//! conversation, make up words or silence for what it did not get, or let a key into a message.
 
 #[cfg(feature = "anthropic")]
 pub mod anthropic;

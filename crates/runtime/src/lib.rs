@@ -1,7 +1,8 @@
 //! The live shell around the core, and the traits it needs.
 //!
-//! The runtime drives; it decides nothing about the conversation. One task per call owns its session, all else
-//! reaches it through one bounded queue. It knows no vendor by name.
+//! The runtime drives; it may not decide anything about the conversation, since what it decided would not be in a recorded
+//! call. One task per call owns its session, all else reaches it through one bounded queue. It may not know a vendor, a
+//! kind of line or a database by name: those stand on it, and it could not be tried without them.
 
 pub mod agent;
 pub mod answering;
