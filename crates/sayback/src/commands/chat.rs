@@ -173,7 +173,7 @@ fn read_lines(
                 }
                 Event::Message { text: line.to_owned(), received: clock.now() }
             }
-            Order::Event(event) => event,
+            Order::Event(event) => *event,
             Order::Done => continue,
             Order::Quit => break,
         };
@@ -191,7 +191,7 @@ enum Order {
     /// It is none: it is said to the agent.
     None,
     /// This is to happen in the call.
-    Event(Event),
+    Event(Box<Event>),
     /// It was done, or could not be.
     Done,
     /// The end.
@@ -200,6 +200,7 @@ enum Order {
 
 fn order(line: &str, sender: &Sender<Event>, view: &View, agent: &sayback_runtime::agent::Agent) -> Order {
     let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let wants = |event| Order::Event(Box::new(event));
     match (command, argument.trim()) {
         ("/quit", "") => Order::Quit,
         ("/tools", "") => {
@@ -208,8 +209,8 @@ fn order(line: &str, sender: &Sender<Event>, view: &View, agent: &sayback_runtim
             }
             Order::Done
         }
-        ("/new", "") => rewind("0", view).map_or(Order::Done, Order::Event),
-        ("/rewind", argument) => rewind(argument, view).map_or(Order::Done, Order::Event),
+        ("/new", "") => rewind("0", view).map_or(Order::Done, wants),
+        ("/rewind", argument) => rewind(argument, view).map_or(Order::Done, wants),
         ("/approve" | "/reject", argument) => {
             answer(sender, argument, command == "/approve");
             Order::Done

@@ -93,7 +93,7 @@ impl Player for WirePlayer {
 }
 
 /// What a transport does for its call beside the sound. Nothing in here waits.
-pub trait Signalling: std::fmt::Debug + Send {
+pub trait Signalling: std::fmt::Debug + Send + Sync {
     /// As [`Line::transfers`].
     fn transfers(&self) -> Vec<String> {
         Vec::new()
