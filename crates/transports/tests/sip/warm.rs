@@ -109,7 +109,7 @@ async fn whoever_takes_the_call_hears_who_calls_and_then_the_caller() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_refuses_sends_the_caller_back_to_the_agent() {
     let _turn = MACHINE.read().await;
-    let (server, mut news, mut caller, mut boss) = asked(52_100, CodecKind::Pcmu).await;
+    let (server, mut news, caller, mut boss) = asked(52_100, CodecKind::Pcmu).await;
     boss.press(2).await;
     assert!(boss.take_request("BYE", "200 OK").await.is_some(), "the boss is kept on the line");
     told(&mut news, "does not want to take it").await;
