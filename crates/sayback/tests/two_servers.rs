@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{PROGRAM, Server, answers, bank};
+use server::{PROGRAM, Server, answers, bank, scripted};
 
 fn config(folder: &Path, url: &str) -> String {
     let steps = [
@@ -24,7 +24,10 @@ fn config(folder: &Path, url: &str) -> String {
         json!({ "say": "It is with my colleagues." }),
         json!({ "say": "It is sent." }),
     ];
-    let agents = answers(folder, &bank(), &steps);
+    storing(&answers(folder, &bank(), &steps), url)
+}
+
+fn storing(agents: &str, url: &str) -> String {
     format!("{agents}[store]\nurl = \"{url}\"\n[limits]\ndrain = \"1s\"\n")
 }
 
@@ -97,16 +100,23 @@ async fn an_approval_given_at_one_server_resumes_a_call_on_another_and_a_dead_se
 fn desk(folder: &Path, url: &str, steps: &[Value]) -> Server {
     let ran = folder.join("ran").display().to_string();
     let work = format!("echo $SAYBACK_IDEMPOTENCY_KEY >> {ran}; while [ -e {ran} ]; do sleep 0.1; done");
-    let desk = BANK.replace("approval = \"reviewer\"\n", "confirm = \"Shall I send {{ amount }}?\"\n");
-    let desk = desk.replace(
-        "{ reply = { message = \"Sent {{ amount }}.\" } }",
-        &format!("{{ command = [\"sh\", \"-c\", {work:?}] }}"),
+    let tool = format!(
+        r#"
+[[skill]]
+name = "bank"
+[[skill.tool]]
+name = "transfer_money"
+description = "Transfer money."
+confirm = "Shall I send {{{{ amount }}}}?"
+run = {{ command = ["sh", "-c", {work:?}] }}
+[skill.tool.input]
+type = "object"
+required = ["amount"]
+properties = {{ amount = {{ type = "integer" }} }}
+"#
     );
     let own = tempfile::tempdir_in(folder).unwrap().keep();
-    let config = config(&own, url);
-    std::fs::write(own.join("bank.toml"), desk).unwrap();
-    let script: String = steps.iter().map(|step| format!("{step}\n")).collect();
-    std::fs::write(own.join("script.jsonl"), script).unwrap();
+    let config = storing(&answers(&own, &scripted("bank", &tool), steps), url);
     Server::run(&own, &config, Command::new(PROGRAM))
 }
 

@@ -198,11 +198,13 @@ pub(crate) fn board_with(most: usize, vad: NewVad) -> (Switchboard, Booked) {
 
 /// The same with a model that asks so often, if it has to.
 pub(crate) fn board_asking(most: usize, vad: NewVad, times: usize) -> (Switchboard, Booked) {
-    let asks = |n| LlmEvent::Call(LlmCall {
-        id: format!("call_{n}"),
-        name: "book".to_owned(),
-        arguments: "{}".to_owned(),
-    });
+    let asks = |n| {
+        LlmEvent::Call(LlmCall {
+            id: format!("call_{n}"),
+            name: "book".to_owned(),
+            arguments: "{}".to_owned(),
+        })
+    };
     made_up(most, (1..=times).map(asks).collect(), vad)
 }
 
