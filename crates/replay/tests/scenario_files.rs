@@ -177,6 +177,12 @@ fn all_faults_are_told_at_once_with_place_and_remedy() {
 fn each_kind_of_fault_is_refused() {
     let cases = [
         ("[[caller]]\ntext = \"yes\"", "does not say when"),
+        ("[[expect]]\nnever = \"question.dropped\"\nreason = \"barge_inn\"", "did you mean `barge_in`?"),
+        (
+            "[[expect]]\nnever = \"answer.checked\"\nverdict = \"Yes\"",
+            "`verdict` of `answer.checked` is never",
+        ),
+        ("[[expect]]\nevent = \"agent.heard\"\nevidence = \"divice\"", "did you mean `device`?"),
         ("[[caller]]\nat = \"1s\"\nafter = \"call.started\"\ntext = \"yes\"", "both `at` and `after`"),
         ("[[caller]]\nat = \"1s\"\ntext = \"yes\"\nnoise = \"1s\"", "two things at once: text and noise"),
         ("[[caller]]\nat = \"1s\"\ntext = \" \"", "`text` is empty"),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sayback_agentfile::{AgentFile, LlmProvider, LlmSettings};
+use sayback_core::Policy;
 use sayback_providers::hosted::Limits;
 use sayback_runtime::llm::{Llm, LlmError, LlmRequest, LlmStream};
 
@@ -65,6 +66,11 @@ pub(crate) fn fit_limits(file: &mut AgentFile) {
         let both = fallback.after + Limits::default().first + Duration::from_millis(500);
         policy.turn.transcript_limit = policy.turn.transcript_limit.max(both);
     }
+}
+
+/// Where time is virtual a call waits for a local model's check, however busy the machine is: nobody hears the wait.
+pub(crate) fn wait_for_the_model(policy: &mut Policy) {
+    policy.confirm.check_limit = policy.confirm.check_limit.max(LOCAL_FIRST_TOKEN);
 }
 
 #[async_trait::async_trait]

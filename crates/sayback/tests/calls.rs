@@ -122,6 +122,16 @@ fn what_a_scenario_cannot_mean_is_refused_at_its_own_line() {
         status == Some(2) && said.contains("a.call.toml:3:") && said.contains("has no such tool"),
         "{said}"
     );
+    // In a `never` it would hold for ever; what the model calls is no slip.
+    let expect = "[[expect]]\nnever = \"tool.started\"\ntool = \"nope\"\n";
+    let (status, said) = replayed(AGENT, scenario(expect).as_bytes());
+    assert!(
+        status == Some(2) && said.contains("a.call.toml:3:") && said.contains("has no such tool"),
+        "{said}"
+    );
+    let called = format!("[[model]]\ncall = {{ tool = \"nope\", input = {{}} }}\n{expect}");
+    let (status, said) = replayed(AGENT, scenario(&called).as_bytes());
+    assert_eq!(status, Some(0), "{said}");
     let (status, said) = replayed(AGENT, b"title = \"A\"\nspeech = \"t\xff\"\n");
     assert!(status == Some(2) && said.contains("a.call.toml:2:12: the file is not UTF-8"), "{said}");
     let (status, said) = replayed(AGENT, scenario("limit = \"25h\"").as_bytes());

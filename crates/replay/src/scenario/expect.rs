@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::fault::suggestion;
-use super::vocabulary::{EVENTS, fields_of};
+use super::vocabulary::{EVENTS, fields_of, words_of};
 use super::written::{Fields, Source, json};
 
 /// One `[[expect]]`, and where it stands.
@@ -176,6 +176,13 @@ fn matchers(fields: &Fields<'_, '_>, event: &str, known: &[&'static str]) -> Vec
             continue;
         }
         let value_json = json(fields.source, value);
+        if let (Some(words), Value::String(word)) = (words_of(event, name), &value_json)
+            && !words.contains(&word.as_str())
+        {
+            let hint = suggestion(word, words.iter().copied());
+            fields.source.fault(value.span(), format!("`{name}` of `{event}` is never {word:?}"), hint);
+            continue;
+        }
         matchers.push((name.to_owned(), matcher(fields.source, value.span(), value_json)));
     }
     matchers

@@ -18,13 +18,15 @@ use sayback_replay::report::{
 };
 use sayback_replay::run::{CallRun, run_scenario};
 use sayback_replay::scenario::{
-    Fault, Scenario, ScenarioError, SpeechMode, ToolScript, check_expectations, load_scenario,
+    Fault, Matcher, Scenario, ScenarioError, SpeechMode, check_expectations, load_scenario,
 };
 use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::Llm;
+use serde_json::Value;
 
 use crate::engines::{Grounding, Waits, load_agent, read_in_llm, sound};
 use crate::exit::{MISSING, Stop, unwritable};
+use crate::tuned::wait_for_the_model;
 
 mod recorded;
 
@@ -61,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     as_scenario: Option<PathBuf>,
     /// Scenarios at a time
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     jobs: usize,
     /// Accepted for repeatable runs; scenarios draw nothing at random
     #[arg(long)]
@@ -168,9 +170,13 @@ impl Shared {
         let file = self.agent(agent)?;
         let live = scenario.model.is_none();
         let local = file.llm.may_be_local();
+        let mut agent = file.agent.clone();
+        if live && local {
+            wait_for_the_model(&mut agent.policy);
+        }
         Ok(Engines {
             waits: Arc::clone(&self.waits) as Arc<dyn BlockOn>,
-            agent: Arc::new(file.agent.clone()),
+            agent: Arc::new(agent),
             llm: if live && !scenario.callers.is_empty() { Some(self.llm(&file)?) } else { None },
             today: if live { sayback_runtime::clock::calendar() } else { String::new() },
             screen: (live && local).then(|| Arc::new(Grounding::new()) as Arc<dyn Screen>),
@@ -236,7 +242,7 @@ fn run_all(files: &[PathBuf], args: &Args, shared: &Shared) -> Vec<Done> {
         results.lock().unwrap_or_else(PoisonError::into_inner).insert(index, done);
     };
     std::thread::scope(|scope| {
-        for _ in 1..args.jobs.clamp(1, 64) {
+        for _ in 1..args.jobs {
             scope.spawn(work);
         }
         work();
@@ -286,14 +292,8 @@ fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
             return unusable(scenario.title.clone(), faults);
         }
     };
-    if run.cut {
-        eprintln!(
-            "sayback: {}: cut at its limit of {} s of call time; what comes behind it was not looked at (`limit`)",
-            file.display(),
-            scenario.limit.as_secs_f64()
-        );
-    }
     let failures = check_expectations(file, &scenario.expects, &run.events);
+    say_what_was_in_the_way(file, &scenario, &run, failures.is_empty());
     let result = if failures.is_empty() { RunResult::Passed } else { RunResult::Failed(failures) };
     let outcome = Outcome {
         path: file.to_owned(),
@@ -305,24 +305,53 @@ fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
     Done { outcome, run }
 }
 
-/// Tools that the file answers for and its agent does not have: a slip that would answer nothing.
+/// What is not found by looking at what was expected: a call that was cut, and a model that failed.
+fn say_what_was_in_the_way(file: &Path, scenario: &Scenario, run: &CallRun, passed: bool) {
+    if run.cut {
+        eprintln!(
+            "sayback: {}: cut at its limit of {} s of call time; what comes behind it was not looked at (`limit`)",
+            file.display(),
+            scenario.limit.as_secs_f64()
+        );
+    }
+    let failed = run.events.iter().find(|event| event["event"] == "model.failed" && !passed);
+    if let Some(error) = failed.and_then(|event| event["error"].as_str()) {
+        eprintln!("sayback: {}: the language model failed: {error}", file.display());
+    }
+}
+
+/// Tools that the file answers for or expects, and its agent does not have: a slip that would answer nothing, or let a
+/// `never` hold for ever.
 fn unknown_tools(file: &Path, scenario: &Scenario, shared: &Shared, agent: &Path) -> Vec<Fault> {
     let Ok(loaded) = shared.agent(agent) else { return Vec::new() };
     let tools = loaded.agent.skills.iter().flat_map(|skill| &skill.tools);
     let known: Vec<String> = tools.map(|tool| tool.info().name.clone()).collect();
-    let stranger = |tool: &&ToolScript| !known.contains(&tool.name);
-    let fault = |tool: &ToolScript| Fault {
+    let fault = |(line, column, what, name): (usize, usize, &str, &str)| Fault {
         path: file.to_owned(),
-        line: tool.line,
-        column: 1,
-        message: format!("[[tool]] {}: {} has no such tool", tool.name, agent.display()),
+        line,
+        column,
+        message: format!("{what} {name}: {} has no such tool", agent.display()),
         hint: if known.is_empty() {
             "it has none".to_owned()
         } else {
             format!("it has: {}", known.join(", "))
         },
     };
-    scenario.tools.iter().filter(stranger).map(fault).collect()
+    let answering = scenario.tools.iter().map(|tool| (tool.line, 1, "[[tool]]", tool.name.as_str()));
+    // A model may call what is not there, and a scenario may expect what comes of it.
+    let steps = scenario.model.iter().flatten();
+    let called: Vec<&str> = steps.flat_map(|step| &step.calls).map(|call| call.tool.as_str()).collect();
+    let expected = scenario.expects.iter().flat_map(|expect| {
+        expect.fields.iter().filter_map(move |(key, matcher)| match matcher {
+            Matcher::Exact(Value::String(name)) if key == "tool" => {
+                Some((expect.line, expect.column, "[[expect]] of", name.as_str()))
+            }
+            Matcher::Exact(_) | Matcher::Range { .. } | Matcher::Contains(_) | Matcher::Subset(_) => None,
+        })
+    });
+    let expected = expected.filter(|(_, _, _, name)| !called.contains(name));
+    let stranger = |(_, _, _, name): &(usize, usize, &str, &str)| !known.iter().any(|one| one == name);
+    answering.chain(expected).filter(stranger).map(fault).collect()
 }
 
 /// The faults of an agent file that cannot be used, each at its own place.
