@@ -41,8 +41,10 @@ impl fmt::Display for Stop {
 
 /// A file could not be written.
 pub(crate) fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Stop {
-    Stop::unusable(format!(
-        "{}: cannot be written: {error}\n  hint: check the folder and its permissions",
-        path.display()
-    ))
+    let hint = if error.kind() == std::io::ErrorKind::AlreadyExists {
+        "nothing is written over; name another, or move this one away"
+    } else {
+        "check the folder and its permissions"
+    };
+    Stop::unusable(format!("{}: cannot be written: {error}\n  hint: {hint}", path.display()))
 }

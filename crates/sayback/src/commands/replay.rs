@@ -201,7 +201,11 @@ fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Stop> {
         }
     }
     if files.is_empty() {
-        return Err(Stop::unusable("no *.call.toml file and no recorded call was found there"));
+        let looked: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        let looked = looked.join(", ");
+        return Err(Stop::unusable(format!(
+            "{looked}: no *.call.toml file and no recorded call is in there"
+        )));
     }
     Ok(files)
 }
