@@ -169,7 +169,7 @@ fn not_run(run: &ConfirmedRun, why: &str) -> ToolOutcome {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Mutex;
 
     use tokio::sync::Notify;
@@ -206,11 +206,9 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn an_outcome_that_could_not_be_written_is_told_at_once_and_written_when_the_store_is_back() {
-        let away = Away { left: Mutex::new(1), written: Mutex::default(), done: Notify::new() };
-        let journal = Arc::new(away);
-        let run = ConfirmedRun {
+    /// A run on a yes.
+    pub(crate) fn run() -> ConfirmedRun {
+        ConfirmedRun {
             hold: HoldId(1),
             attempt: 1,
             idempotency_key: "c/h_01".to_owned(),
@@ -222,7 +220,14 @@ mod tests {
             },
             input_hash: "sha256:2".to_owned(),
             confirmed_by: "yes".to_owned(),
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn an_outcome_that_could_not_be_written_is_told_at_once_and_written_when_the_store_is_back() {
+        let away = Away { left: Mutex::new(1), written: Mutex::default(), done: Notify::new() };
+        let journal = Arc::new(away);
+        let run = run();
         let now = Snapshot { order: 1, conversation: Reopened::default() };
         let paid = ToolOutcome::Done { message: "paid".to_owned() };
         let made = paid.clone();

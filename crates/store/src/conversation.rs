@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
-use sayback_runtime::conversations::{Conversations, Listed, LostRun, Stored, StoredRun};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use sayback_runtime::conversations::{Conversations, Listed, LostRun, Stored};
 use sayback_runtime::journal::{Journal, JournalError};
 
 use crate::approvals::NOW;
-use crate::{ConversationJournal, Store, StoreError};
+use crate::{ConversationJournal, Store, StoreError, rows};
 
 impl Store {
     /// All conversations, latest first.
@@ -30,16 +30,7 @@ impl Store {
                  GROUP BY id ORDER BY changed DESC, id DESC LIMIT ?1",
             )
             .map_err(self.failed())?;
-        let listed = |row: &Row<'_>| {
-            Ok(Listed {
-                id: row.get(0)?,
-                agent: row.get(1)?,
-                changed: row.get(2)?,
-                runs: row.get(3)?,
-                unknown: row.get(4)?,
-            })
-        };
-        let rows = query.query_map([most], listed).map_err(self.failed())?;
+        let rows = query.query_map([most], |row| rows::listed(row)).map_err(self.failed())?;
         rows.collect::<Result<_, _>>().map_err(self.failed())
     }
 
@@ -110,9 +101,7 @@ impl Store {
         );
         let connection = self.connection();
         let mut query = connection.prepare(&give_up)?;
-        let lost = query.query_map(params![&*self.server, dead], |row| {
-            Ok(LostRun { conversation: row.get(0)?, tool: row.get(1)?, idempotency_key: row.get(2)? })
-        })?;
+        let lost = query.query_map(params![&*self.server, dead], |row| rows::lost_run(row))?;
         lost.collect()
     }
 }
@@ -148,27 +137,11 @@ impl Conversations for Store {
 }
 
 fn stored(connection: &Connection, id: &str) -> rusqlite::Result<Option<Stored>> {
-    let kept = connection
-        .query_row("SELECT agent, changed, body FROM conversation WHERE id = ?1", [id], |row| {
-            Ok(Stored { agent: row.get(0)?, changed: row.get(1)?, body: row.get(2)?, runs: Vec::new() })
-        })
-        .optional()?;
+    let kept = "SELECT agent, changed, body FROM conversation WHERE id = ?1";
+    let kept = connection.query_row(kept, [id], |row| rows::kept(row)).optional()?;
     let Some(kept) = kept else { return Ok(None) };
-    let mut query = connection.prepare(
-        "SELECT hold, attempt, idempotency_key, call, tool, confirmed_by, state, message
-         FROM run WHERE conversation = ?1 ORDER BY rowid",
-    )?;
-    let rows = query.query_map([id], |row| {
-        Ok(StoredRun {
-            hold: row.get(0)?,
-            attempt: row.get(1)?,
-            idempotency_key: row.get(2)?,
-            call: row.get(3)?,
-            tool: row.get(4)?,
-            confirmed_by: row.get(5)?,
-            state: row.get(6)?,
-            message: row.get(7)?,
-        })
-    })?;
-    Ok(Some(Stored { runs: rows.collect::<Result<_, _>>()?, ..kept }))
+    let mut query = connection
+        .prepare(&format!("SELECT {} FROM run WHERE conversation = ?1 ORDER BY rowid", rows::RUN))?;
+    let runs = query.query_map([id], |row| rows::run(row))?;
+    Ok(Some(Stored { runs: runs.collect::<Result<_, _>>()?, ..kept }))
 }

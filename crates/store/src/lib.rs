@@ -13,6 +13,7 @@ mod ledger;
 mod objects;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod rows;
 mod schema;
 
 use std::path::{Path, PathBuf};

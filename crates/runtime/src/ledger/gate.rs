@@ -93,12 +93,13 @@ impl Journal for NotedRuns {
 
 #[cfg(test)]
 mod tests {
-    use sayback_core::{HoldId, Reopened, ToolRef};
+    use sayback_core::Reopened;
 
     use super::super::store::{Bounds, Claim, Lease, LedgerFault, LedgerStore, Owner, Settled, Want, Wanted};
     use super::super::{Entry, EntryId, InMemory, LedgerOptions, Switch, Yes};
     use super::*;
     use crate::journal::exactly_once;
+    use crate::journal::tests::run;
 
     /// A store whose database is away.
     #[derive(Debug)]
@@ -124,22 +125,6 @@ mod tests {
         }
         async fn forget(&self, _: Moment) -> Result<u64, LedgerFault> {
             away()
-        }
-    }
-
-    fn run() -> ConfirmedRun {
-        ConfirmedRun {
-            hold: HoldId(1),
-            attempt: 1,
-            idempotency_key: "c/h_01".to_owned(),
-            call: "call".to_owned(),
-            tool: ToolRef {
-                skill: "s".to_owned(),
-                name: "pay".to_owned(),
-                definition: "sha256:1".to_owned(),
-            },
-            input_hash: "sha256:2".to_owned(),
-            confirmed_by: "yes".to_owned(),
         }
     }
 

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 
 use sayback_runtime::ledger::{Actor, Digest, Entry, EntryId, Kind, LedgerFault, Moment, Want, Yes};
 
+use crate::rows::Columns;
+
 pub use sqlite::SqliteLedger;
 
 /// How long a reference is remembered: longer than any job is tried again.
@@ -50,16 +52,6 @@ pub(crate) struct EntryRow {
     pub(crate) kind: String,
     pub(crate) actor: String,
     pub(crate) at: i64,
-}
-
-/// A row of an answer, whichever database gives it.
-pub(crate) trait Columns {
-    /// Why a column is not what it should be.
-    type Error;
-
-    fn number(&self, at: usize) -> Result<i64, Self::Error>;
-    fn text(&self, at: usize) -> Result<String, Self::Error>;
-    fn text_or_none(&self, at: usize) -> Result<Option<String>, Self::Error>;
 }
 
 impl EntryRow {

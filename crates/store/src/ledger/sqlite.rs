@@ -7,7 +7,7 @@ use sayback_runtime::ledger::{
     Want, Wanted, Yes,
 };
 
-use super::{Columns, EntryRow, claimed, digest_columns, number, remembered, sql};
+use super::{EntryRow, claimed, digest_columns, number, remembered, sql};
 use crate::{Store, StoreError};
 
 /// The ledger of a [`Store`]. Several processes may have the same file open.
@@ -161,21 +161,5 @@ impl LedgerStore for SqliteLedger {
             Ok(gone as u64)
         })
         .await
-    }
-}
-
-impl Columns for Row<'_> {
-    type Error = rusqlite::Error;
-
-    fn number(&self, at: usize) -> Result<i64, Self::Error> {
-        self.get(at)
-    }
-
-    fn text(&self, at: usize) -> Result<String, Self::Error> {
-        self.get(at)
-    }
-
-    fn text_or_none(&self, at: usize) -> Result<Option<String>, Self::Error> {
-        self.get(at)
     }
 }

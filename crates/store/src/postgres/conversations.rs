@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::GenericClient;
-use sayback_runtime::conversations::{Conversations, Listed, LostRun, Stored, StoredRun};
+use sayback_runtime::conversations::{Conversations, Listed, LostRun, Stored};
 use sayback_runtime::journal::{Journal, JournalError};
-use tokio_postgres::Row;
 
 use super::{Postgres, PostgresError, PostgresJournal};
+use crate::rows;
 
 /// The tables. A step of the format: never changed once released. `opened`: how often it was opened; whoever opened it
 /// last may write. `saved`: the latest snapshot since then. `server`: where the run began.
@@ -50,8 +50,6 @@ const LATEST: &str = "SELECT id, agent, to_char(changed AT TIME ZONE 'UTC', 'YYY
                       FROM conversation ORDER BY changed DESC, id DESC LIMIT $1";
 const STORED: &str = "SELECT agent, to_char(changed AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), body
                       FROM conversation WHERE id = $1";
-const RUNS: &str = "SELECT hold, attempt, idempotency_key, call, tool, confirmed_by, state, message
-                    FROM run WHERE conversation = $1 ORDER BY number";
 const CLAIM: &str = "UPDATE conversation SET opened = opened + 1, saved = 0 WHERE id = $1 RETURNING opened";
 const UNKNOWN: &str =
     "UPDATE run SET state = 'outcome_unknown' WHERE conversation = $1 AND state = 'started'";
@@ -109,15 +107,15 @@ impl Conversations for Postgres {
 
     async fn latest(&self, most: u32) -> Result<Vec<Listed>, JournalError> {
         let connection = self.connection().await?;
-        let rows = connection.query(LATEST, &[&i64::from(most)]).await.map_err(self.failed())?;
-        Ok(rows.iter().map(listed).collect::<Result<_, _>>().map_err(self.failed())?)
+        let latest = connection.query(LATEST, &[&i64::from(most)]).await.map_err(self.failed())?;
+        Ok(latest.iter().map(rows::listed).collect::<Result<_, _>>().map_err(self.failed())?)
     }
 
     async fn give_up(&self, dead: Duration) -> Result<Vec<LostRun>, JournalError> {
         let connection = self.connection().await?;
         let lost = connection.query(GIVE_UP, &[&&*self.server, &dead.as_secs_f64()]).await;
         let lost = lost.map_err(self.failed())?;
-        Ok(lost.iter().map(lost_run).collect::<Result<_, _>>().map_err(self.failed())?)
+        Ok(lost.iter().map(rows::lost_run).collect::<Result<_, _>>().map_err(self.failed())?)
     }
 }
 
@@ -128,43 +126,7 @@ pub(super) fn is_id(id: &str) -> bool {
 
 async fn stored(on: &impl GenericClient, id: &str) -> Result<Option<Stored>, tokio_postgres::Error> {
     let Some(row) = on.query_opt(STORED, &[&id]).await? else { return Ok(None) };
-    let runs = on.query(RUNS, &[&id]).await?;
-    Ok(Some(Stored {
-        agent: row.try_get(0)?,
-        changed: row.try_get(1)?,
-        body: row.try_get(2)?,
-        runs: runs.iter().map(run).collect::<Result<_, _>>()?,
-    }))
-}
-
-fn run(row: &Row) -> Result<StoredRun, tokio_postgres::Error> {
-    Ok(StoredRun {
-        hold: number(row, 0)?,
-        attempt: number(row, 1)?,
-        idempotency_key: row.try_get(2)?,
-        call: row.try_get(3)?,
-        tool: row.try_get(4)?,
-        confirmed_by: row.try_get(5)?,
-        state: row.try_get(6)?,
-        message: row.try_get(7)?,
-    })
-}
-
-fn listed(row: &Row) -> Result<Listed, tokio_postgres::Error> {
-    Ok(Listed {
-        id: row.try_get(0)?,
-        agent: row.try_get(1)?,
-        changed: row.try_get(2)?,
-        runs: number(row, 3)?,
-        unknown: number(row, 4)?,
-    })
-}
-
-fn lost_run(row: &Row) -> Result<LostRun, tokio_postgres::Error> {
-    Ok(LostRun { conversation: row.try_get(0)?, tool: row.try_get(1)?, idempotency_key: row.try_get(2)? })
-}
-
-/// What we wrote as a number of 32 bits without a sign.
-fn number(row: &Row, at: usize) -> Result<u32, tokio_postgres::Error> {
-    row.try_get(at).map(|number: i64| u32::try_from(number).unwrap_or(u32::MAX))
+    let runs = format!("SELECT {} FROM run WHERE conversation = $1 ORDER BY number", rows::RUN);
+    let runs = on.query(&runs, &[&id]).await?;
+    Ok(Some(Stored { runs: runs.iter().map(rows::run).collect::<Result<_, _>>()?, ..rows::kept(&row)? }))
 }

@@ -10,7 +10,8 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use super::{Postgres, PostgresError};
-use crate::ledger::{Columns, EntryRow, claimed, digest_columns, number, remembered, sql};
+use crate::ledger::{EntryRow, claimed, digest_columns, number, remembered, sql};
+use crate::rows::Columns;
 
 /// How often a write is tried that the database gave up because another one was in its way.
 const TRIES: usize = 5;
