@@ -2,38 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test of its own crate")]
 
+mod runs;
+
 use std::path::{Path, PathBuf};
 
+use runs::{confirmed, snapshot};
 use rusqlite::Connection;
-use sayback_core::{HoldId, Item, Reopened, ToolRef};
-use sayback_runtime::journal::{Begun, ConfirmedRun, Journal, JournalError, Snapshot};
+use sayback_core::Reopened;
+use sayback_runtime::journal::{Begun, Journal, JournalError};
 use sayback_store::{Store, StoreError};
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/conversations.db");
     (folder, path)
-}
-
-fn run() -> ConfirmedRun {
-    ConfirmedRun {
-        hold: HoldId(1),
-        attempt: 1,
-        idempotency_key: "a/h_01".to_owned(),
-        call: "c1".to_owned(),
-        tool: ToolRef {
-            skill: "desk".to_owned(),
-            name: "book".to_owned(),
-            definition: "sha256:2".to_owned(),
-        },
-        input_hash: "sha256:1".to_owned(),
-        confirmed_by: "yes".to_owned(),
-    }
-}
-
-fn snapshot(order: u64, text: &str) -> Snapshot {
-    let items = vec![Item::Caller { text: text.to_owned() }];
-    Snapshot { order, conversation: Reopened { items, ..Reopened::default() } }
 }
 
 fn body(store: &Store, id: &str) -> String {
@@ -56,7 +38,7 @@ async fn a_file_of_an_older_format_is_brought_up_to_date_with_all_that_is_in_it(
     let store = Store::open(&path).unwrap();
     let (stored, journal) = store.reopen("old", "Desk").unwrap().unwrap();
     assert!(serde_json::from_str::<Reopened>(&stored.body).is_ok());
-    assert_eq!(journal.begin(&run(), &snapshot(1, "new")).await, Ok(Begun::Fresh));
+    assert_eq!(journal.begin(&confirmed(1, 1), &snapshot(1, "new")).await, Ok(Begun::Fresh));
     assert!(body(&Store::open(&path).unwrap(), "old").contains("new"));
 }
 
@@ -107,8 +89,8 @@ async fn a_file_that_another_process_keeps_locked_is_said_to_be_busy_and_nothing
     let journal = store.begin_conversation("a", "Desk");
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let refused = journal.begin(&run(), &snapshot(1, "one")).await.unwrap_err();
+    let refused = journal.begin(&confirmed(1, 1), &snapshot(1, "one")).await.unwrap_err();
     assert!(matches!(&refused, JournalError::Failed(why) if why.contains("another process")), "{refused}");
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(journal.begin(&run(), &snapshot(1, "one")).await, Ok(Begun::Fresh));
+    assert_eq!(journal.begin(&confirmed(1, 1), &snapshot(1, "one")).await, Ok(Begun::Fresh));
 }

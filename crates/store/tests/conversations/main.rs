@@ -7,6 +7,8 @@ mod postgres;
 #[cfg(feature = "postgres")]
 #[path = "../postgres_server/mod.rs"]
 mod postgres_server;
+#[path = "../runs/mod.rs"]
+mod runs;
 mod suite;
 
 use std::sync::Arc;

@@ -11,7 +11,8 @@ use sayback_store::Postgres;
 use tokio::sync::Barrier;
 
 use crate::postgres_server::{Server, installed};
-use crate::suite::{self, Kept, confirmed, snapshot};
+use crate::runs::{confirmed, snapshot};
+use crate::suite::{self, Kept};
 
 const URL: &str = "SAYBACK_RACE_DATABASE";
 /// Holds that are raced for.

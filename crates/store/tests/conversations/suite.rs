@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sayback_core::{HoldId, Item, Reopened, ToolOutcome, ToolRef};
+use sayback_core::{Reopened, ToolOutcome};
 use sayback_runtime::conversations::{Conversations, Stored};
 use sayback_runtime::journal::{Begun, ConfirmedRun, Journal, JournalError, Snapshot};
+
+use crate::runs::{confirmed, snapshot};
 
 /// A server's store.
 pub(crate) type Kept = Arc<dyn Conversations>;
@@ -23,27 +25,6 @@ pub(crate) async fn run(open: impl AsyncFn() -> Kept) {
     of_openings_at_the_same_time_one_may_write(&open).await;
     the_latest_are_listed_first(&open).await;
     any_text_is_kept(&open).await;
-}
-
-pub(crate) fn confirmed(hold: u32, attempt: u32) -> ConfirmedRun {
-    ConfirmedRun {
-        hold: HoldId(hold),
-        attempt,
-        idempotency_key: format!("a/{}", HoldId(hold)),
-        call: "c1".to_owned(),
-        tool: ToolRef {
-            skill: "desk".to_owned(),
-            name: "book".to_owned(),
-            definition: "sha256:2".to_owned(),
-        },
-        input_hash: "sha256:1".to_owned(),
-        confirmed_by: "yes".to_owned(),
-    }
-}
-
-pub(crate) fn snapshot(order: u64, text: &str) -> Snapshot {
-    let items = vec![Item::Caller { text: text.to_owned() }];
-    Snapshot { order, conversation: Reopened { items, ..Reopened::default() } }
 }
 
 fn done() -> ToolOutcome {

@@ -193,11 +193,11 @@ pub(crate) fn board_of(most: usize, steps: Vec<LlmEvent>) -> (Switchboard, Booke
 
 /// The same with a voice activity model of one's own.
 pub(crate) fn board_with(most: usize, vad: NewVad) -> (Switchboard, Booked) {
-    board_asking(most, vad, 1)
+    made_up(most, vec![calls("book", "{}")], vad)
 }
 
 /// The same with a model that asks so often, if it has to.
-pub(crate) fn board_asking(most: usize, vad: NewVad, times: usize) -> (Switchboard, Booked) {
+pub(crate) fn board_asking(most: usize, times: usize) -> (Switchboard, Booked) {
     let asks = |n| {
         LlmEvent::Call(LlmCall {
             id: format!("call_{n}"),
@@ -205,7 +205,7 @@ pub(crate) fn board_asking(most: usize, vad: NewVad, times: usize) -> (Switchboa
             arguments: "{}".to_owned(),
         })
     };
-    made_up(most, (1..=times).map(asks).collect(), vad)
+    board_of(most, (1..=times).map(asks).collect())
 }
 
 fn made_up(most: usize, steps: Vec<LlmEvent>, vad: NewVad) -> (Switchboard, Booked) {

@@ -7,13 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sayback_core::Time;
-use sayback_media::SpeechProbability;
 use sayback_media::codec::CodecKind;
-use sayback_media::pcm::level_dbfs;
 use sayback_media::rtp::report::Reports;
 use sayback_media::rtp::send::{Outbound, SendFormat, StreamStart};
 use sayback_media::rtp::{Inbound, PayloadTypes};
-use sayback_media::vad::{FRAME, VadError};
 use sayback_runtime::calls::News;
 use sayback_runtime::clock::Clock;
 use sayback_runtime::switchboard::Switchboard;
@@ -29,18 +26,6 @@ use crate::way::Way;
 const SSRC: u32 = 7;
 /// Half a second, in frames.
 const WORDS: usize = 25;
-
-/// Speech is what is loud.
-#[derive(Debug)]
-struct Loud;
-
-impl SpeechProbability for Loud {
-    fn probability(&mut self, frame: &[f32; FRAME]) -> Result<f32, VadError> {
-        Ok(if level_dbfs(frame) > -45.0 { 0.95 } else { 0.01 })
-    }
-
-    fn reset(&mut self) {}
-}
 
 /// What the caller has received, and can report of it.
 pub(crate) struct Received {
@@ -89,7 +74,7 @@ pub(crate) struct Scene {
 impl Scene {
     /// `resends`: what is lost may be asked for again.
     pub(crate) async fn begin(patience: Duration, resends: bool) -> Self {
-        let (board, booked) = desk::board_asking(16, Arc::new(|| Box::new(Loud)), 50);
+        let (board, booked) = desk::board_asking(16, 50);
         let options =
             WebRtcOptions { bind: vec!["127.0.0.1".parse().unwrap()], patience, ..WebRtcOptions::default() };
         let server = WebRtcServer::new(options, board.clone());
