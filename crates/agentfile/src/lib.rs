@@ -8,6 +8,7 @@
 //! template that cannot be rendered is an error and not half a question; a setting that nothing implements is refused.
 
 mod approval;
+mod blank;
 mod builder;
 mod condition;
 mod definition;

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use sayback_runtime::agent::{AskContext, Confirm, ConfirmError};
 use serde_json::Value;
 
+use crate::blank;
 use crate::condition::Condition;
 use crate::template::{Template, View, plain};
 
@@ -37,7 +38,11 @@ impl TemplateQuestion {
             ConfirmError::Failed(format!("there is no question in the language `{}`", context.language))
         })?;
         let view = View { input, vars: &context.vars, language };
-        usable(&template.render(view).map_err(ConfirmError::Failed)?)
+        let text = template.render(view).map_err(ConfirmError::Failed)?;
+        match blank::fault(template, view, &text) {
+            Some(fault) => Err(ConfirmError::Input(fault)),
+            None => usable(&text),
+        }
     }
 }
 

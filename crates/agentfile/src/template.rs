@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior, Value};
 use sayback_runtime::fault::nearest;
-use serde_json::Map;
+use sayback_runtime::unheard::without_unheard;
 
 use crate::spoken::{self, Language};
 
@@ -100,13 +100,19 @@ impl Template {
 
     /// The text, on one line, without anything that a voice could take for markup or control.
     pub(crate) fn render(&self, view: View<'_>) -> Result<String, String> {
-        let mut context = Map::new();
+        self.render_value(Value::from_serialize(view.input), view)
+    }
+
+    /// The same with another input in the place of the view's own.
+    pub(crate) fn render_value(&self, input: Value, view: View<'_>) -> Result<String, String> {
+        let mut context = BTreeMap::new();
         if let Some(fields) = view.input.as_object() {
-            context.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+            let field = |key: &String| Some((key.clone(), input.get_attr(key).ok()?));
+            context.extend(fields.keys().filter_map(field));
         }
         // Last, so that no field of an open input can stand in for them.
-        context.insert("vars".to_owned(), serde_json::json!(view.vars));
-        context.insert("input".to_owned(), view.input.clone());
+        context.insert("vars".to_owned(), Value::from_serialize(view.vars));
+        context.insert("input".to_owned(), input);
         context.insert("language".to_owned(), view.language.into());
         let template = self.environment.get_template(MAIN).map_err(|error| error.to_string())?;
         template.render(context).map(|text| plain(&text)).map_err(|error| reason(&error))
@@ -149,16 +155,10 @@ fn filters_in(source: &str) -> BTreeSet<String> {
     filters
 }
 
-/// Plain text on one line: control and invisible formatting characters become spaces, and `[[`, which a phoneme-reading
+/// Plain text on one line: control and invisible characters become spaces, and `[[`, which a phoneme-reading
 /// voice takes for phonemes, is pulled apart.
 pub(crate) fn plain(text: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-    };
-    let spaced: String = text.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect();
-    let mut line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = without_unheard(text).split_whitespace().collect::<Vec<_>>().join(" ");
     while line.contains("[[") {
         line = line.replace("[[", "[ [");
     }

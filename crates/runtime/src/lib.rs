@@ -31,4 +31,5 @@ pub mod spans;
 pub mod stt;
 pub mod switchboard;
 pub mod tts;
+pub mod unheard;
 pub mod voice;

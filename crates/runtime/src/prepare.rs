@@ -8,6 +8,7 @@ use sayback_core::{Prepared, Refusal, ToolCall};
 
 use crate::agent::{Agent, AskContext, ConfirmError, ConfirmedTool, Tool, needs_approval};
 use crate::frozen::{canonical, parse_strict};
+use crate::unheard;
 
 /// A question may be built this long.
 pub const QUESTION_LIMIT: Duration = Duration::from_secs(5);
@@ -35,10 +36,14 @@ pub async fn prepare(agent: &Agent, call: &ToolCall, context: &AskContext) -> Pr
     };
     let reference = tool.reference(skill);
     let hint = needs_approval(tool.approval(), &call.name, &value).then(|| hint(tool, &value));
+    let asks = matches!(tool, Tool::Confirmed(tool) if tool.confirm.needed(&value));
+    if let Some(fault) = unheard::fault(&value).filter(|_| asks || hint.is_some()) {
+        return refused(Refusal::InvalidInput, format!("Invalid input: {fault}"), confirms);
+    }
     let prepared = match tool {
         Tool::Plain(_) => Prepared::Plain { tool: reference, input },
         // Running it looks at the same condition again, on the same bytes: see `ConfirmedTool::run_exempt`.
-        Tool::Confirmed(tool) if !tool.confirm.needed(&value) => Prepared::Plain { tool: reference, input },
+        Tool::Confirmed(_) if !asks => Prepared::Plain { tool: reference, input },
         Tool::Confirmed(tool) => match question(tool, &value, context).await {
             Ok(question) => Prepared::Ask {
                 tool: reference,
@@ -89,7 +94,7 @@ async fn question(
         (Refusal::QuestionFailed, message)
     };
     match built {
-        Ok(text) if text.trim().is_empty() => Err(failed("it is empty")),
+        Ok(text) if !unheard::has_content(&text) => Err(failed("it is empty")),
         Ok(text) if text.chars().count() > QUESTION_LENGTH => Err(failed("it is too long to be heard")),
         Ok(text) => Ok(plain_text(&text)),
         Err(ConfirmError::Input(message)) => Err((Refusal::InputError, message)),
@@ -99,8 +104,7 @@ async fn question(
 
 /// One line of plain text: control characters and line breaks can end an utterance early (VC-06).
 fn plain_text(text: &str) -> String {
-    let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    spaced.split_whitespace().collect::<Vec<_>>().join(" ")
+    unheard::without_unheard(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A tool and the skill that owns it, by the tool's name.

@@ -42,6 +42,7 @@ enum How {
     Panics,
     Never,
     Empty,
+    Unheard,
     Endless,
     Marked,
 }
@@ -59,6 +60,7 @@ impl Confirm for Asks {
             How::Panics => panic!("of the author's"),
             How::Never => std::future::pending().await,
             How::Empty => Ok(" \n ".to_owned()),
+            How::Unheard => Ok("\u{200b}\u{3164} \u{e0041}".to_owned()),
             How::Endless => Ok("x".repeat(401)),
             How::Marked => Ok("Shall I book\n<break/> for \"A & B\"\u{7}?".to_owned()),
         }
@@ -148,6 +150,7 @@ async fn vc_13_vc_14_a_question_that_fails_in_any_way_holds_nothing() {
         (How::Panics, "panicked"),
         (How::Never, "too long"),
         (How::Empty, "empty"),
+        (How::Unheard, "empty"),
         (How::Endless, "too long"),
     ] {
         let (outcome, asked) = prepared(how, FRIDAY, "en").await;
@@ -164,4 +167,21 @@ async fn vc_06_a_question_is_one_line_of_plain_text() {
     let (outcome, _) = prepared(How::Marked, FRIDAY, "en").await;
     let Prepared::Ask { question, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(question, "Shall I book <break/> for \"A & B\" ?");
+}
+
+// What a yes to the question cannot have meant: it is not in what was heard.
+#[tokio::test]
+async fn vc_06_a_value_with_characters_that_nobody_hears_is_not_asked_about() {
+    for hidden in ["\u{200b}", "\u{0}", "\u{202e}", "\u{e0042}", "\u{ad}", "\u{3164}"] {
+        for input in
+            [json!({"day": format!("Fri{hidden}day")}), json!({"day": "Friday", "notes": [{"a": hidden}]})]
+        {
+            let (outcome, asked) = prepared(How::Well, &input.to_string(), "en").await;
+            let Prepared::Refused { reason: Refusal::InvalidInput, confirms: true, message } = outcome else {
+                panic!("{input}: {outcome:?}")
+            };
+            assert!(message.contains("invisible character U+"), "{message}");
+            assert_eq!(asked, 0, "{input}");
+        }
+    }
 }

@@ -72,7 +72,37 @@ impl<'a> Pairs<'a> {
         };
         let misled = || self.said.iter().find(|span| self.is_misled(span)).map(|span| (span.start, span.end));
         let undone = || self.said.iter().find(|span| self.is_undone(span)).map(|span| (span.start, span.end));
-        counted.or_else(reversed).or_else(strayed).or_else(misled).or_else(undone)
+        let doubled = || {
+            let doubled = |(at, first): (usize, &Span)| {
+                let second = self.said[at + 1..].iter().find(|second| self.is_doubled(first, second));
+                let itself = self.is_double(first).then_some(first);
+                Some((first.start, second.or(itself)?.end))
+            };
+            self.said.iter().enumerate().find_map(doubled)
+        };
+        counted.or_else(reversed).or_else(strayed).or_else(misled).or_else(undone).or_else(doubled)
+    }
+
+    /// "Fifty fifty", "50 to Bob and 50 to Bob", where 50 was asked once: each of two, or half and half. Said again in a
+    /// clause of its own ("fifty, yes, fifty") it is the same one.
+    fn is_doubled(&self, first: &Span, second: &Span) -> bool {
+        let number = matches!(first.value(), Some(Value::Figures { .. } | Value::Money { .. }));
+        let between = self.reply.get(first.end..second.start).unwrap_or_default();
+        let breaks = |t: &Token| t.starts_clause && !is_one_of(&t.text, JOINS);
+        let joined = second.start == first.end || between.iter().any(|t| is_one_of(&t.text, JOINS));
+        let apart = between.iter().any(breaks) || self.reply[second.start].starts_clause;
+        let once = matches!(self.places(first).as_slice(), [_]) && self.places(first) == self.places(second);
+        number && joined && !apart && once
+    }
+
+    /// "Fifty fifty" read as one: a row of the same number that the question does not have as a row.
+    fn is_double(&self, said: &Span) -> bool {
+        let repeats = |reading: &Vec<Value>| {
+            let number = |value: &Value| matches!(value, Value::Figures { .. });
+            reading.len() > 1 && reading.windows(2).all(|pair| pair[0] == pair[1] && number(&pair[0]))
+        };
+        let row = said.readings.iter().find(|reading| repeats(reading));
+        row.is_some_and(|row| !self.known.iter().any(|known| known.readings.contains(row)))
     }
 
     /// "For two" where the question has "table two" and "for Friday".

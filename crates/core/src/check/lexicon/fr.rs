@@ -57,7 +57,7 @@ const GRANT: &str = "\
     bien volontiers";
 
 const WEAK: &str = "\
-    d accord|ok|okay|bon|bien|très bien|c est bon|c est bien|c est parfait|parfait|super|génial|\
+    d accord|ok|okay|bien|très bien|c est bon|c est bien|c est parfait|parfait|super|génial|\
     nickel|impeccable|excellent|bien sûr|volontiers|avec plaisir|entendu|ça marche|ça roule|ça va|\
     voilà|pas de problème|pas de soucis|pas de souci|aucun problème|aucun souci|sans problème|\
     sans souci|y a pas de souci|il n y a pas de problème|il n y a pas de souci|pas d objection|\
@@ -66,7 +66,7 @@ const WEAK: &str = "\
 
 const NEUTRAL: &str = "\
     s il vous plaît|s il te plaît|s il vous plait|svp|merci|merci beaucoup|merci bien|\
-    merci infiniment|je vous remercie|c est gentil|euh|heu|ah|oh|ben|bah|eh bien|alors|donc|\
+    merci infiniment|je vous remercie|c est gentil|euh|heu|ah|oh|ben|bah|bon|eh bien|alors|donc|\
     monsieur|madame|mademoiselle|le|la|les|l|un|une|de|du|des|d|à|au|aux|en|pour|avec|sur|c|c est|\
     est|sont|ce|cela|ça|cette|cet|je|j|vous|moi|me|m|mon|ma|mes|nous|on|y|il|tout|tous|les deux|\
     toutes les deux|bien|heures|heure|h|nom|au nom|numéro|se terminant par|qui finit par|\
