@@ -497,6 +497,22 @@ fn vc_38_one_final_over_segments_on_both_sides_is_no_answer() {
     );
 }
 
+// Segments may overlap where something else than our own detector cuts them: the one that began last ended first.
+#[test]
+fn vc_38_one_final_reaches_to_the_last_end_of_what_it_covers() {
+    check(
+        &Policy::default(),
+        &after_asked(
+            "5600 words 2,3,4 yes
+             5700 speech 5 5300
+             5900 end 5 5500
+             6000 words 5 yes",
+        )
+        .replace("5000 over", "2950 speech 2 2650\n2960 speech 3 2700\n2970 speech 4 2800\n2980 end 4 2850\n2990 end 2 2900\n4000 end 3 3800\n5000 over"),
+        "question.dropped question=h_01 reason=barge_in\n- tool.started",
+    );
+}
+
 #[test]
 fn vc_42_a_held_line_inside_the_question_is_not_heard() {
     check(

@@ -116,12 +116,10 @@ impl Session {
                 segment.phantom = transcript.phantom.is_some() && !words.is_empty();
             }
         }
-        if let (true, Some(last)) = (covered.len() > 1, self.segments.get(*covered.last().unwrap_or(&first)))
-        {
-            let offset = last.offset;
-            if let Some(segment) = self.segments.get_mut(first) {
-                segment.offset = offset;
-            }
+        // They reach to the last end of any of them: the segment that began last need not be the one that ended last.
+        let offset = covered.iter().filter_map(|id| self.segments.get(*id)?.offset).max();
+        if let Some(segment) = self.segments.get_mut(first) {
+            segment.offset = offset;
         }
         for id in covered {
             self.after_resolution(id);

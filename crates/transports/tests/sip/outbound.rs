@@ -61,6 +61,27 @@ async fn vc_84_a_machine_gets_a_message_and_no_question() {
     server.stop().await;
 }
 
+// Its greeting has a pause, so that it is taken for a person, and its second half sets off the question. Then it beeps.
+#[tokio::test(flavor = "multi_thread")]
+async fn vc_84_a_machine_that_passed_for_a_person_is_told_by_its_beep_and_its_question_is_off() {
+    let _turn = MACHINE.read().await;
+    let (server, mut phone, booked) = called(39_600).await;
+    for (voice, quiet) in [(900, 1_600), (3_400, 600)] {
+        phone.say(Duration::from_millis(voice)).await;
+        phone.listen(Duration::from_millis(quiet)).await;
+    }
+    phone.beep(Duration::from_millis(400)).await;
+    let beeped = Instant::now();
+    // What a machine records is no answer to anything, whenever it comes.
+    phone.listen(Duration::from_millis(1_500)).await;
+    phone.say(Duration::from_millis(600)).await;
+    phone.listen(Duration::from_millis(4_000)).await;
+    assert!(phone.heard_since(beeped), "no message was left");
+    assert!(phone.take_request("BYE", "200 OK").await.is_some(), "the call goes on");
+    assert_eq!(booked.lock().unwrap().len(), 0);
+    server.stop().await;
+}
+
 /// What the model's wish to transfer to `to` leads to: the call's log, and the REFER that came.
 async fn transferred(to: &str, ports: u16) -> (String, Option<String>) {
     let (board, _) = board_of(2, vec![calls("transfer_call", &format!("{{\"to\":\"{to}\"}}"))]);

@@ -18,6 +18,12 @@ use super::relay::{Relay, Way};
 /// Louder than this is speech, in dB below full scale.
 const LOUD: f32 = -45.0;
 
+/// What it sends: how high each of its two tones is in hertz. One alone would be a beep.
+type Chord = [f32; 2];
+
+const VOICE: Chord = [500.0, 830.0];
+const BEEP: Chord = [1_000.0; 2];
+
 pub(crate) struct Phone {
     sip: UdpSocket,
     rtp: UdpSocket,
@@ -255,7 +261,12 @@ impl Phone {
     }
 
     /// Sends packets in real time and hears what comes, until `until` says so.
-    async fn run(&mut self, speaks: bool, mut until: impl FnMut(&Self, Instant) -> bool) {
+    async fn run(&mut self, speaks: bool, until: impl FnMut(&Self, Instant) -> bool) {
+        self.run_at(speaks.then_some(VOICE), until).await;
+    }
+
+    /// The same with other tones; `None`: silence.
+    async fn run_at(&mut self, tones: Option<Chord>, mut until: impl FnMut(&Self, Instant) -> bool) {
         let mut pace = interval(Duration::from_millis(5));
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut bytes = [0; 2_048];
@@ -264,7 +275,7 @@ impl Phone {
                 _ = pace.tick() => {
                     self.report().await;
                     while self.began.elapsed() >= Duration::from_millis(20) * (self.sent + 1) {
-                        self.send_packet(speaks).await;
+                        self.send_packet(tones).await;
                     }
                 }
                 came = self.rtp.recv(&mut bytes) => {
@@ -278,13 +289,14 @@ impl Phone {
         }
     }
 
-    async fn send_packet(&mut self, speaks: bool) {
+    async fn send_packet(&mut self, tones: Option<Chord>) {
         let kind = self.codec.kind();
         let samples = kind.sample_rate() as usize / 50;
-        let step = 500.0 * std::f32::consts::TAU / kind.sample_rate() as f32;
+        let turn = std::f32::consts::TAU / kind.sample_rate() as f32;
         let place = self.sent as usize * samples;
-        let gain = if speaks { 0.3 } else { 0.0 };
-        let frame: Vec<f32> = (0..samples).map(|n| ((place + n) as f32 * step).sin() * gain).collect();
+        let sample =
+            |n| tones.unwrap_or_default().map(|hertz| ((place + n) as f32 * turn * hertz).sin() * 0.15);
+        let frame: Vec<f32> = (0..samples).map(|n| sample(n).iter().sum()).collect();
         let mut payload = Vec::new();
         self.codec.encode(&frame, &mut payload).unwrap();
         let mut bytes = Vec::new();
@@ -360,6 +372,12 @@ impl Phone {
     pub(crate) async fn say(&mut self, length: Duration) {
         let from = Instant::now();
         self.run(true, |_, now| now - from >= length).await;
+    }
+
+    /// Beeps as an answering machine does.
+    pub(crate) async fn beep(&mut self, length: Duration) {
+        let from = Instant::now();
+        self.run_at(Some(BEEP), |_, now| now - from >= length).await;
     }
 
     /// Presses a key for 120 ms, without a marker and with the end sent once: how some telephones do it.
