@@ -75,8 +75,8 @@ pub struct Answering {
     greeted: bool,
     /// The last stretch of voice, whoever it was.
     talking: Option<(Time, Time)>,
-    /// The end of the last stretch of voice that was too long for a word of welcome.
-    talked: Option<Time>,
+    /// The last stretch of voice that was too long for a word of welcome.
+    talked: Option<(Time, Time)>,
 }
 
 impl Answering {
@@ -130,8 +130,10 @@ impl Answering {
             // A greeting with a pause was taken for a person (or has not been over for long): nobody beeps but machines.
             State::Waiting | State::Person => {
                 let early = self.began.is_some_and(|began| tone.end.since(began) <= BEEPS_UNTIL);
-                let behind =
-                    self.talked.is_some_and(|end| end <= tone.start && tone.start.since(end) <= BEHIND);
+                // A detector may take the beep itself for voice, and so for the greeting's last word.
+                let behind = self.talked.is_some_and(|(from, to)| {
+                    from + LONGEST_HELLO <= tone.start && tone.start.since(to.min(tone.start)) <= BEHIND
+                });
                 if early && behind {
                     tracing::info!("a machine has answered a call of ours: it beeps");
                     // Whatever is asked from here on nobody would hear (VC-84).
@@ -149,7 +151,7 @@ impl Answering {
         let (from, to) = (going.map_or(frame.start, |(from, _)| from), frame.end);
         self.talking = Some((from, to));
         if to.since(from) >= LONGEST_HELLO {
-            self.talked = Some(to);
+            self.talked = Some((from, to));
         }
     }
 
@@ -287,6 +289,18 @@ mod tests {
         assert_eq!(told[0], "Unanswered", "nothing is asked from here on");
         assert_eq!(told[1..], LEFT);
         assert!(answering.is_machine());
+    }
+
+    #[test]
+    fn vc_84_a_beep_that_is_taken_for_voice_is_a_beep_all_the_same() {
+        let mut answering = answering();
+        let greeting = [(320, false), (960, true), (960, false), (3_200, true), (480, false), (416, true)];
+        assert_eq!(hear(&mut answering, &greeting)[0].1, "Answered");
+        assert_eq!(beep(&mut answering, 5_920, 400)[0], "Unanswered");
+        // With no more than a word in front of it, it is somebody's telephone or oven.
+        let mut answering = self::answering();
+        hear(&mut answering, &[(320, false), (960, true), (480, false), (416, true), (960, false)]);
+        assert!(beep(&mut answering, 1_760, 400).is_empty());
     }
 
     #[test]
