@@ -26,6 +26,7 @@ pub mod prepare;
 pub mod prompt;
 pub mod record;
 pub mod redact;
+pub mod sessions;
 pub mod silence;
 pub mod spans;
 pub mod stt;

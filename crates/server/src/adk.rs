@@ -11,6 +11,7 @@
 //!
 //! The ADK coerces, runs twice and forgets in places; what is different here, on purpose, is in docs/approvals.md.
 
+mod kept;
 mod log;
 mod message;
 mod sessions;
@@ -31,7 +32,8 @@ use crate::body::{Body, MaybeBody, Object};
 use crate::{Api, Problem, Role};
 
 pub use message::{Content, FunctionResponse, MessageError, Part};
-pub use sessions::{Run, SessionError, SessionKey, Sessions};
+pub use sayback_runtime::sessions::SessionKey;
+pub use sessions::{Run, SessionError, Sessions};
 
 /// What may stand in the request for a session.
 #[derive(Debug, Default, Deserialize)]
@@ -83,14 +85,14 @@ pub(crate) async fn list(
     State(api): State<Api>,
     Path((app, user)): Path<(String, String)>,
 ) -> Result<Json<Vec<Value>>, Problem> {
-    Ok(Json(api.sessions.list(&app, &user)))
+    Ok(Json(api.sessions.list(&app, &user).await?))
 }
 
 pub(crate) async fn show(
     State(api): State<Api>,
     Path((app, user, id)): Path<(String, String, String)>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(api.sessions.show(&SessionKey { app, user, id })?))
+    Ok(Json(api.sessions.show(&SessionKey { app, user, id }).await?))
 }
 
 pub(crate) async fn end(
@@ -144,6 +146,10 @@ impl From<SessionError> for Problem {
             SessionError::Agent(error) => error.into(),
             SessionError::Message(_) => Self::bad("bad-message", detail),
             SessionError::Approval(error) => error.into(),
+            SessionError::Store(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-failed", detail).after(5)
+            }
+            SessionError::Unreadable(..) => Self::new(StatusCode::CONFLICT, "unreadable", detail),
             SessionError::Over(_) => Self::new(StatusCode::GONE, "session-over", detail),
         }
     }

@@ -81,7 +81,7 @@ impl Store {
     }
 
     /// Does something where waiting for the disk holds nobody up.
-    async fn aside<T: Send + 'static>(
+    pub(crate) async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, JournalError> {

@@ -15,6 +15,7 @@ mod objects;
 mod postgres;
 mod rows;
 mod schema;
+mod sessions;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,7 @@
 //! Rows of an answer, read alike whichever database gives them.
 
 use sayback_runtime::conversations::{Listed, LostRun, Stored, StoredRun};
+use sayback_runtime::sessions::{SessionKey, StoredSession};
 
 /// A row of an answer, whichever database gives it.
 pub(crate) trait Columns {
@@ -69,4 +70,18 @@ pub(crate) fn run<R: Columns>(row: &R) -> Result<StoredRun, R::Error> {
 /// Conversation, tool and key.
 pub(crate) fn lost_run<R: Columns>(row: &R) -> Result<LostRun, R::Error> {
     Ok(LostRun { conversation: row.text(0)?, tool: row.text(1)?, idempotency_key: row.text(2)? })
+}
+
+/// The columns of a session, in the order of [`session`].
+pub(crate) const SESSION: &str = "app, owner, id, conversation, opened, changed, body";
+
+/// The columns of [`SESSION`].
+pub(crate) fn session<R: Columns>(row: &R) -> Result<StoredSession, R::Error> {
+    Ok(StoredSession {
+        key: SessionKey { app: row.text(0)?, user: row.text(1)?, id: row.text(2)? },
+        conversation: row.text(3)?,
+        opened: row.number(4)?,
+        changed_ms: u64::try_from(row.number(5)?).unwrap_or(0),
+        body: row.text(6)?,
+    })
 }

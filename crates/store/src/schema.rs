@@ -52,6 +52,7 @@ const STEPS: &[&str] = &[
     // `server`: where the run began.
     "ALTER TABLE run ADD COLUMN server TEXT NOT NULL DEFAULT '';
      CREATE INDEX run_started ON run (server) WHERE state = 'started';",
+    crate::sessions::TABLE,
 ];
 
 /// The format that this program writes.

@@ -3,12 +3,12 @@
 //! One event for a whole step of the model, one for the results of its calls, one for the requests for confirmation. A
 //! step's events are told when each of its calls has a result or waits; what an answer sets going is told together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sayback_core::{
-    ApprovalId, ApprovalOutcome, ApprovalWish, Command, Event, GenerationId, ModelEvent, Output, Prepared,
-    Report, Session, Speak, Time, ToolCall, ToolOutcome, UtteranceKind,
+    ApprovalId, ApprovalOutcome, ApprovalWish, Command, Event, GenerationId, ModelEvent, Output, PastRun,
+    Prepared, Report, Session, Speak, Time, ToolCall, ToolOutcome, UtteranceKind,
 };
 use sayback_runtime::approver::queue_id;
 use sayback_runtime::clock::{Clock, unix_millis};
@@ -17,6 +17,7 @@ use sayback_runtime::line::Line;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+use super::kept::{Known, Told as Kept};
 use super::message::REQUEST;
 
 const PENDING: &str = "This tool call requires confirmation, please approve or reject.";
@@ -39,6 +40,18 @@ pub(super) struct Log {
     told: Arc<Mutex<Told>>,
     clock: Clock,
     reached: watch::Sender<Reached>,
+    /// How many events are stored, for a log that is.
+    saved: Option<watch::Sender<usize>>,
+}
+
+/// A log at rest, to be stored once its conversation is.
+#[derive(Debug)]
+pub(super) struct Rest {
+    /// Items of the conversation.
+    items: usize,
+    /// Events of the log.
+    pub(super) events: usize,
+    pub(super) kept: Kept,
 }
 
 #[derive(Debug)]
@@ -55,6 +68,8 @@ struct Told {
     /// Every request so far.
     requests: BTreeMap<ApprovalId, Known>,
     taken: u64,
+    /// Not stored yet, oldest first.
+    rests: VecDeque<Rest>,
 }
 
 /// A step of the model.
@@ -69,13 +84,6 @@ struct Step {
     finished: bool,
     results: BTreeMap<String, Value>,
     requests: Vec<Request>,
-}
-
-/// What is remembered of a request.
-#[derive(Clone, Debug)]
-struct Known {
-    call: String,
-    inside: bool,
 }
 
 #[derive(Debug)]
@@ -98,12 +106,64 @@ impl Log {
             calls: Vec::new(),
             requests: BTreeMap::new(),
             taken: 0,
+            rests: VecDeque::new(),
         };
-        Self { told: Arc::new(Mutex::new(told)), clock, reached: watch::Sender::new(Reached::default()) }
+        let reached = watch::Sender::new(Reached::default());
+        Self { told: Arc::new(Mutex::new(told)), clock, reached, saved: None }
+    }
+
+    /// The same, that is stored; `kept` is what is stored of it so far.
+    pub(super) fn stored(self, kept: Kept) -> Self {
+        let saved = Some(watch::Sender::new(kept.events.len()));
+        let mut told = self.told();
+        (told.invocation, told.events, told.calls) = (kept.invocation, kept.events, kept.calls);
+        told.requests = kept.requests.into_iter().collect();
+        drop(told);
+        Self { saved, ..self }
+    }
+
+    /// What came of runs that an earlier process had begun.
+    pub(super) fn know_past(&self, runs: &[PastRun]) {
+        let mut told = self.told();
+        for run in runs {
+            told.resume(&run.call.0, Some(told_of(&run.outcome)));
+        }
+    }
+
+    /// How it was left when its conversation had so many items; those from before are let go of.
+    pub(super) fn rest_at(&self, items: usize) -> Option<Rest> {
+        let mut told = self.told();
+        let mut found = None;
+        while told.rests.front().is_some_and(|rest| rest.items <= items) {
+            found = told.rests.pop_front();
+        }
+        found
+    }
+
+    /// So many of its events need not be waited for any more.
+    pub(super) fn saved(&self, events: usize) {
+        if let Some(saved) = &self.saved {
+            saved.send_modify(|saved| *saved = events.max(*saved));
+        }
+    }
+
+    /// Whether all of it is stored.
+    pub(super) fn is_stored(&self) -> bool {
+        self.saved.as_ref().is_some_and(|saved| *saved.borrow() >= self.len())
+    }
+
+    /// How many of its events are stored; `None`: they are not to be.
+    pub(super) fn saving(&self) -> Option<watch::Receiver<usize>> {
+        self.saved.as_ref().map(watch::Sender::subscribe)
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of its conversation.
+    pub(super) fn session(&self) -> String {
+        self.told().session.clone()
     }
 
     pub(super) fn reached(&self) -> watch::Receiver<Reached> {
@@ -223,6 +283,10 @@ impl Told {
     }
 
     fn on_request(&mut self, wish: &ApprovalWish) {
+        // One of a session that goes on: it was told before.
+        if self.requests.contains_key(&wish.approval) {
+            return;
+        }
         let request = |inside| Request { wish: wish.clone(), inside };
         let mut inside = false;
         if let Some(step) = self.step.as_mut().filter(|step| step.calls.iter().any(|c| c.id == wish.call)) {
@@ -234,8 +298,12 @@ impl Told {
             let session = self.session.clone();
             let (parts, ids) = request_parts(&session, &[request(true)]);
             self.tell("user", parts, Map::from_iter([("longRunningToolIds".to_owned(), ids)]));
+        } else {
+            // The conversation was stored with it, and the process ended before it was told.
+            self.tell_left(request(false));
         }
-        self.requests.insert(wish.approval, Known { call: wish.call.0.clone(), inside });
+        self.requests
+            .insert(wish.approval, Known { call: wish.call.0.clone(), inside, settled: false });
     }
 
     /// Tells what is complete.
@@ -255,6 +323,40 @@ impl Told {
             step.requests.sort_by_key(place);
             self.tell_step(step);
         }
+    }
+
+    fn tell_left(&mut self, request: Request) {
+        let ApprovalWish { call, tool, input, .. } = &request.wish;
+        let call = ToolCall { id: call.clone(), name: tool.name.clone(), input: input.json.clone() };
+        self.calls.push(call.clone());
+        let step = Step {
+            generation: GenerationId::default(),
+            text: String::new(),
+            said: Vec::new(),
+            asks: false,
+            calls: vec![call],
+            finished: true,
+            results: BTreeMap::new(),
+            requests: vec![request],
+        };
+        self.tell_step(step);
+    }
+
+    /// Notes how it stands, if that is something new.
+    fn rest(&mut self, items: usize) {
+        let events = self.events.len();
+        if self.rests.back().is_some_and(|rest| rest.events == events && rest.items == items) {
+            return;
+        }
+        let kept = Kept {
+            state: Value::Null,
+            invocation: self.invocation,
+            events: self.events.clone(),
+            // What they were called with stands in the events.
+            calls: self.calls.iter().map(|call| ToolCall { input: String::new(), ..call.clone() }).collect(),
+            requests: self.requests.iter().map(|(id, known)| (*id, known.clone())).collect(),
+        };
+        self.rests.push_back(Rest { items, events, kept });
     }
 
     fn tell_step(&mut self, step: Step) {
@@ -341,6 +443,15 @@ fn arguments(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!({ "text": text }))
 }
 
+/// What is told of a run.
+fn told_of(outcome: &ToolOutcome) -> Value {
+    match outcome {
+        ToolOutcome::Done { message } | ToolOutcome::Asks { message, .. } => result_of(message),
+        ToolOutcome::Failed { message } | ToolOutcome::NotRun { message } => json!({ "error": message }),
+        ToolOutcome::Unknown => json!({ "error": "No answer came: it is unknown whether this happened." }),
+    }
+}
+
 /// A tool's answer: a JSON object as it is, else under `result`.
 fn result_of(message: &str) -> Value {
     match serde_json::from_str(message) {
@@ -357,29 +468,23 @@ impl Observer for Log {
         } else if let Event::Prepared { call, outcome: Prepared::Refused { message, .. } } = event {
             told.on_result(&call.0, json!({ "error": message }));
         } else if let Event::ToolFinished { call, outcome } = event {
-            let result = match outcome {
-                ToolOutcome::Done { message } | ToolOutcome::Asks { message, .. } => result_of(message),
-                ToolOutcome::Failed { message } | ToolOutcome::NotRun { message } => {
-                    json!({ "error": message })
-                }
-                ToolOutcome::Unknown => {
-                    json!({ "error": "No answer came: it is unknown whether this happened." })
-                }
-            };
-            told.on_result(&call.0, result);
+            told.on_result(&call.0, told_of(outcome));
         } else if let Event::Approvals(settled) = event {
             told.taken += 1;
             for settled in settled {
+                let Some(known) = told.requests.get_mut(&settled.approval).filter(|known| !known.settled) else {
+                    continue;
+                };
+                known.settled = true;
+                let call = known.call.clone();
                 let refused = match &settled.outcome {
                     ApprovalOutcome::Answered { .. } => continue,
                     ApprovalOutcome::Expired => "Nobody answered in time.",
                     ApprovalOutcome::Failed { .. } => "No operator could be asked.",
                 };
-                if let Some(known) = told.requests.get(&settled.approval).cloned() {
-                    told.resume(&known.call, Some(json!({ "error": refused })));
-                }
+                told.resume(&call, Some(json!({ "error": refused })));
             }
-        } else if let Event::Message { .. } = event {
+        } else if let Event::Message { .. } | Event::CallStarted(_) = event {
             told.taken += 1;
         }
     }
@@ -445,6 +550,9 @@ impl Line for Log {
         let taken = {
             let mut told = self.told();
             told.flush();
+            if self.saved.is_some() && session.is_idle() {
+                told.rest(session.items().len());
+            }
             told.taken
         };
         self.reached.send_replace(Reached { taken, idle: session.is_idle(), over: false });

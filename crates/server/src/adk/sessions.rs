@@ -1,9 +1,11 @@
-//! Text sessions: each is a conversation of its own, driven like a chat, and told as ADK events.
+//! Text sessions: each is a conversation of its own, driven like a chat, and told as ADK events. With a store they outlive
+//! their server ([`kept`](super::kept)).
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use sayback_core::{ApprovalId, ApprovalWish, CallStart, Event, SettledApproval};
 use sayback_runtime::approvals::{ApprovalError, ApprovalQueue, Asker};
@@ -11,30 +13,25 @@ use sayback_runtime::approver::{ask, outcome, queue_id, written as request_of};
 use sayback_runtime::calls::CallView;
 use sayback_runtime::clock::{Clock, unix_millis, unix_seconds};
 use sayback_runtime::driver::{Approver, Driver, Parts};
+use sayback_runtime::journal::{Journal, JournalError};
+use sayback_runtime::redact::{Learner, Redactor};
+use sayback_runtime::sessions::SessionKey;
 use sayback_runtime::switchboard::{Asked, Desk, Desks, NotNow, Witnesses};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
+use super::kept::{At, Going, Here, Keeping, Told};
 use super::log::{Log, Reached};
 use super::message::{Answer, Content, MessageError, Said, decision};
 
 /// Sessions that are kept at the same time.
 const MOST: usize = 1_000;
+/// How long a run waits for what it tells to be stored: a store that is away holds nobody up for longer.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest name of an app, a user or a session.
 const LONGEST: usize = 128;
 /// What the model is told of an answer that answers nothing: it can say so.
 const NO_ANSWER: &str = "(The app sent a response to a call that waits for none.)";
-
-/// Which session.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SessionKey {
-    /// The agent, by its name in `[agents]`.
-    pub app: String,
-    /// Whose session.
-    pub user: String,
-    /// Its id.
-    pub id: String,
-}
 
 /// Why something cannot be done with a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +57,12 @@ pub enum SessionError {
     /// Approvals cannot be kept.
     #[error(transparent)]
     Approval(#[from] ApprovalError),
+    /// Sessions cannot be kept or found.
+    #[error("the session cannot be kept or found: {0}")]
+    Store(#[from] JournalError),
+    /// What is stored cannot be read.
+    #[error("the session {0:?} cannot be read: {1}; it was written by another version, or by hand")]
+    Unreadable(String, String),
     /// The conversation broke off.
     #[error("the session {0:?} has ended; make a new one")]
     Over(String),
@@ -69,25 +72,30 @@ pub enum SessionError {
 #[derive(Clone, Debug)]
 pub struct Sessions {
     desks: Arc<dyn Desks>,
-    approvals: ApprovalQueue,
+    pub(super) approvals: ApprovalQueue,
     witnesses: Option<Arc<dyn Witnesses>>,
+    pub(super) keeping: Option<Keeping>,
     open: Arc<Mutex<BTreeMap<SessionKey, Arc<Open>>>>,
 }
 
 /// A session that is open.
 #[derive(Debug)]
-struct Open {
+pub(super) struct Open {
     /// The beginning of its approvals' ids.
-    conversation: String,
-    call: mpsc::Sender<Event>,
-    log: Log,
+    pub(super) conversation: String,
+    pub(super) call: mpsc::Sender<Event>,
+    pub(super) log: Log,
+    /// How often it had been opened by then, if it is stored.
+    pub(super) opened: i64,
+    /// From where on nobody has been told, if it went on by itself.
+    untold: AtomicUsize,
     /// Who may make it go on: one at a time.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
     /// Messages and answers sent; only whoever has the turn adds to it.
     sent: Arc<AtomicU64>,
     /// Requests that are in the queue: before that, nobody can answer them.
     written: watch::Sender<usize>,
-    state: Value,
+    pub(super) state: Value,
 }
 
 /// A run of a session: what comes of one message.
@@ -100,6 +108,8 @@ pub struct Run {
     at: usize,
     /// From how many on it is over, once nothing goes on.
     goal: u64,
+    /// Everything is stored that is to be told.
+    settled: bool,
     _turn: OwnedMutexGuard<()>,
 }
 
@@ -108,19 +118,45 @@ impl Run {
     pub async fn next(&mut self) -> Option<Vec<Value>> {
         loop {
             let reached = *self.reached.borrow_and_update();
-            let events = self.log.since(self.at);
+            let mut events = self.log.since(self.at);
+            events.truncate(self.tellable(&events));
             if !events.is_empty() {
                 self.at += events.len();
+                // What a session that goes on by itself came to stands before what the user says now.
+                events.retain(|event| event["author"] != "user");
                 return Some(events);
             }
             let done = reached.over || (reached.idle && reached.taken >= self.goal);
-            if done || self.reached.changed().await.is_err() {
-                // Whoever was told of a request may answer it at once.
-                let requests = self.log.asked().len();
-                let _ = self.written.wait_for(|written| *written >= requests).await;
+            if !done && self.reached.changed().await.is_ok() {
+                continue;
+            }
+            if self.settled {
                 return None;
             }
+            self.settle().await;
         }
+    }
+
+    /// How many of these may be told: whoever is told of a request must be able to answer it whatever happens.
+    fn tellable(&self, events: &[Value]) -> usize {
+        let Some(saved) = self.log.saving().filter(|_| !self.settled) else { return events.len() };
+        let stored = saved.borrow().saturating_sub(self.at);
+        let held = events.iter().skip(stored).position(|event| !event["longRunningToolIds"].is_null());
+        held.map_or(events.len(), |held| stored + held)
+    }
+
+    /// Waits until requests can be answered, and until what there is is stored.
+    async fn settle(&mut self) {
+        let requests = self.log.asked().len();
+        let _ = self.written.wait_for(|written| *written >= requests).await;
+        let events = self.log.len();
+        if let Some(mut saved) = self.log.saving() {
+            let stored = tokio::time::timeout(PATIENCE, saved.wait_for(|saved| *saved >= events));
+            if stored.await.is_err() {
+                tracing::warn!("a session's events are told that could not be stored in time");
+            }
+        }
+        self.settled = true;
     }
 
     /// All of them.
@@ -136,7 +172,7 @@ impl Run {
 impl Sessions {
     /// Sessions with the agents of these desks.
     pub fn new(desks: Arc<dyn Desks>, approvals: ApprovalQueue) -> Self {
-        Self { desks, approvals, witnesses: None, open: Arc::default() }
+        Self { desks, approvals, witnesses: None, keeping: None, open: Arc::default() }
     }
 
     /// The same, whose confirmed runs are written down where those of calls are, before they are made.
@@ -145,12 +181,8 @@ impl Sessions {
         Self { witnesses: Some(witnesses), ..self }
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<SessionKey, Arc<Open>>> {
+    pub(super) fn open(&self) -> MutexGuard<'_, BTreeMap<SessionKey, Arc<Open>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn get(&self, key: &SessionKey) -> Result<Arc<Open>, SessionError> {
-        self.open().get(key).cloned().ok_or_else(|| SessionError::Unknown(key.id.clone()))
     }
 
     /// Makes a session; without an id of its own it gets one.
@@ -171,30 +203,67 @@ impl Sessions {
                 return Err(SessionError::Name(name.clone()));
             }
         }
-        let asked = Asked {
-            transport: "text".to_owned(),
-            to: app.to_owned(),
-            from: user.to_owned(),
-            ..Asked::default()
-        };
-        let desk = self.desks.find(&asked).await?;
+        let desk = self.desk(&key).await?;
+        self.make_room(&key)?;
+        let conversation = format!("text-{}", random());
+        let told = Told { state, ..Told::default() };
+        if let Some(keeping) = &self.keeping {
+            keeping.make(&key, &conversation, &told).await?;
+        }
         let mut open = self.open();
         if open.contains_key(&key) {
             return Err(SessionError::Exists(key.id));
         }
-        if open.len() >= MOST {
-            return Err(SessionError::Full);
-        }
-        let started = Arc::new(self.start(&key, &desk, state));
+        let going = Going::new(conversation, told);
+        let started = Arc::new(self.start(&key, &desk, going));
         let shown = shown(&key, &started);
         open.insert(key, started);
         Ok(shown)
     }
 
-    fn start(&self, key: &SessionKey, desk: &Desk, state: Value) -> Open {
-        let conversation = format!("text-{}", random());
+    /// Who answers.
+    pub(super) async fn desk(&self, key: &SessionKey) -> Result<Arc<Desk>, SessionError> {
+        let asked = Asked {
+            transport: "text".to_owned(),
+            to: key.app.clone(),
+            from: key.user.clone(),
+            ..Asked::default()
+        };
+        Ok(self.desks.find(&asked).await?)
+    }
+
+    /// Makes sure that one more may be open. One that is stored and has nothing going on goes on from there.
+    pub(super) fn make_room(&self, key: &SessionKey) -> Result<(), SessionError> {
+        let mut open = self.open();
+        if open.contains_key(key) {
+            return Err(SessionError::Exists(key.id.clone()));
+        }
+        if open.len() < MOST {
+            return Ok(());
+        }
+        let rests = |open: &Open| open.turn.try_lock().is_ok() && open.log.is_stored();
+        let rests = open.iter().find(|(_, open)| rests(open)).map(|(key, _)| key.clone());
+        let gone = rests.and_then(|key| open.remove(&key)).ok_or(SessionError::Full)?;
+        gone.put_aside();
+        Ok(())
+    }
+
+    /// Starts a session, or goes on with one.
+    pub(super) fn start(&self, key: &SessionKey, desk: &Desk, mut going: Going) -> Open {
+        let (conversation, opened) = (going.conversation.clone(), going.opened);
         let clock = Clock::start();
         let log = Log::new(&conversation, &desk.agent.name, clock);
+        let (untold, state) = (going.told.events.len(), going.told.state.clone());
+        let (turn, written) = (Arc::default(), watch::Sender::new(going.asked()));
+        // The beginning counts as taken; so do answers that came before it.
+        let sent = Arc::new(AtomicU64::new(1 + u64::from(!going.settled.is_empty())));
+        let log = match &self.keeping {
+            Some(_) => log.stored(std::mem::take(&mut going.told)),
+            None => log,
+        };
+        if let Some(reopened) = &going.reopened {
+            log.know_past(&reopened.unsettled);
+        }
         let parts = Parts {
             agent: Arc::clone(&desk.agent),
             llm: (desk.llm)(),
@@ -205,11 +274,7 @@ impl Sessions {
             clock,
         };
         let (mut driver, call) = Driver::new(parts);
-        let view = view(&conversation, key, desk);
-        if let Some(journal) = self.witnesses.as_ref().and_then(|all| all.journal(&view, desk, None)) {
-            driver.write_redacted_to(journal, &desk.redact);
-        }
-        let (turn, sent, written) = (Arc::default(), Arc::default(), watch::Sender::new(0));
+        self.write(&mut driver, desk, &log, (At { key, opened, state: &state }, going.journal.take()));
         let SessionKey { app, user, id } = key.clone();
         driver.ask_operators(Box::new(SessionApprover {
             queue: self.approvals.clone(),
@@ -220,6 +285,7 @@ impl Sessions {
             sent: Arc::clone(&sent),
             written: written.clone(),
             withdraw: BTreeMap::new(),
+            kept: self.keeping.clone().map(|keeping| (keeping, key.clone(), opened)),
         }));
         let start = CallStart {
             transport: "text".to_owned(),
@@ -229,56 +295,104 @@ impl Sessions {
             chat: true,
         };
         // The queue is empty, so there is room.
-        if call.try_send(Event::CallStarted(start)).is_err() {
-            tracing::error!("the session {} has no room for its beginning", key.id);
+        for event in going.begins(start) {
+            if call.try_send(event).is_err() {
+                tracing::error!("the session {} has no room for its beginning", key.id);
+            }
         }
         tokio::spawn(async move {
             driver.run().await;
         });
-        Open { conversation, call, log, turn, sent, written, state }
+        let untold = AtomicUsize::new(untold);
+        Open { conversation, call, log, opened, untold, turn, sent, written, state }
+    }
+
+    /// Gives a session its journal: a new one, or that of the conversation that goes on.
+    fn write(
+        &self,
+        driver: &mut Driver,
+        desk: &Desk,
+        log: &Log,
+        (at, journal): (At<'_>, Option<Arc<dyn Journal>>),
+    ) {
+        let view = view(log.session().as_str(), at.key, desk);
+        let journal = match &self.witnesses {
+            Some(witnesses) => witnesses.journal(&view, desk, journal),
+            None => journal,
+        };
+        let Some(journal) = journal else { return };
+        let journal = match &self.keeping {
+            Some(keeping) => {
+                let redactor = Redactor::new(&desk.redact);
+                if let Some(redactor) = redactor.clone() {
+                    driver.observe(Box::new(Learner(redactor)));
+                }
+                keeping.behind(journal, log, at, redactor)
+            }
+            None => journal,
+        };
+        driver.write_redacted_to(journal, &desk.redact);
     }
 
     /// A session with its events.
     ///
     /// # Errors
-    /// There is none.
-    pub fn show(&self, key: &SessionKey) -> Result<Value, SessionError> {
-        let open = self.get(key)?;
-        Ok(shown(key, &open))
+    /// There is none, or the store failed.
+    pub async fn show(&self, key: &SessionKey) -> Result<Value, SessionError> {
+        match self.here(key).await? {
+            Here::Open(open) => Ok(shown(key, &open)),
+            Here::Stored(stored) => super::kept::shown(&stored, true),
+        }
     }
 
-    /// The sessions of a user, without their events.
-    pub fn list(&self, app: &str, user: &str) -> Vec<Value> {
+    /// The sessions of a user, without their events; of stored ones the latest 1,000.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn list(&self, app: &str, user: &str) -> Result<Vec<Value>, SessionError> {
+        if let Some(keeping) = &self.keeping {
+            let stored = keeping.sessions.of_user(app, user, MOST as u32).await?;
+            return stored.iter().map(|stored| super::kept::shown(stored, false)).collect();
+        }
         let open = self.open();
         let own = open.iter().filter(|(key, _)| key.app == app && key.user == user);
-        own.map(|(key, open)| {
+        let shown = own.map(|(key, open)| {
             let mut shown = shown(key, open);
             shown["events"] = json!([]);
             shown
-        })
-        .collect()
+        });
+        Ok(shown.collect())
     }
 
-    /// Ends a session: what it asked for is no longer wanted.
+    /// Ends a session: what it asked for is no longer wanted. What ran in it stays written down.
     ///
     /// # Errors
-    /// There is none, or approvals cannot be kept.
+    /// There is none, or approvals or sessions cannot be kept.
     pub async fn delete(&self, key: &SessionKey) -> Result<(), SessionError> {
-        let open = self.get(key)?;
-        let _turn = Arc::clone(&open.turn).lock_owned().await;
-        for approval in open.log.asked() {
-            match self
-                .approvals
-                .cancel(&queue_id(&open.conversation, approval), "the session was deleted")
-                .await
-            {
+        let here = self.here(key).await?;
+        let (conversation, asked) = match &here {
+            Here::Open(open) => (open.conversation.clone(), open.log.asked()),
+            Here::Stored(stored) => (stored.conversation.clone(), super::kept::asked(stored)?),
+        };
+        let _turn = match &here {
+            Here::Open(open) => Some(Arc::clone(&open.turn).lock_owned().await),
+            Here::Stored(_) => None,
+        };
+        for approval in asked {
+            let id = queue_id(&conversation, approval);
+            match self.approvals.cancel(&id, "the session was deleted").await {
                 Ok(()) | Err(ApprovalError::Unknown { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+        if let Some(keeping) = &self.keeping {
+            keeping.sessions.remove(key).await?;
+        }
         self.open().remove(key);
-        // One that has ended already needs no end.
-        let _ = open.call.send(Event::HungUp).await;
+        if let Here::Open(open) = here {
+            // One that has ended already needs no end.
+            let _ = open.call.send(Event::HungUp).await;
+        }
         Ok(())
     }
 
@@ -288,8 +402,9 @@ impl Sessions {
     /// There is no such session, or the message cannot be taken: then nothing has happened.
     pub async fn run(&self, key: &SessionKey, content: &Content, by: &str) -> Result<Run, SessionError> {
         let said = content.said()?;
-        let open = self.get(key)?;
-        let turn = Arc::clone(&open.turn).lock_owned().await;
+        let (open, turn) = self.turn(key).await?;
+        // What it came to by itself since it was opened again was told to nobody.
+        let untold = open.untold.swap(usize::MAX, Ordering::AcqRel);
         let event = match said {
             Said::Text(text) => Some(open.message(text)),
             Said::Answers(answers) => self.answer(&open, &answers, by).await?,
@@ -297,13 +412,29 @@ impl Sessions {
         let (reached, written) = (open.log.reached(), open.written.subscribe());
         if let Some(event) = event {
             open.log.user(serde_json::to_value(Sent(content)).unwrap_or_default());
-            let at = open.log.len();
+            let at = open.log.len().min(untold);
             let goal = open.sent.fetch_add(1, Ordering::AcqRel) + 1;
             open.call.send(event).await.map_err(|_| SessionError::Over(key.id.clone()))?;
-            return Ok(Run { log: open.log.clone(), reached, written, at, goal, _turn: turn });
+            let log = open.log.clone();
+            return Ok(Run { log, reached, written, at, goal, settled: false, _turn: turn });
         }
-        let (at, goal) = (open.log.len(), open.sent.load(Ordering::Acquire));
-        Ok(Run { log: open.log.clone(), reached, written, at, goal, _turn: turn })
+        let (at, goal) = (open.log.len().min(untold), open.sent.load(Ordering::Acquire));
+        Ok(Run { log: open.log.clone(), reached, written, at, goal, settled: false, _turn: turn })
+    }
+
+    /// The session, opened again if it is not open here, and the turn in it.
+    async fn turn(&self, key: &SessionKey) -> Result<(Arc<Open>, OwnedMutexGuard<()>), SessionError> {
+        loop {
+            let open = match self.here(key).await? {
+                Here::Open(open) => open,
+                Here::Stored(_) => self.go_on(key).await?,
+            };
+            let turn = Arc::clone(&open.turn).lock_owned().await;
+            // It may have been put aside meanwhile.
+            if self.open().get(key).is_some_and(|now| Arc::ptr_eq(now, &open)) {
+                return Ok((open, turn));
+            }
+        }
     }
 
     /// Answers requests: each is looked at before any is answered, so that a message is taken whole or not at all.
@@ -342,6 +473,12 @@ impl Sessions {
 }
 
 impl Open {
+    /// Lets go of it here. What it asked for stays asked for.
+    pub(super) fn put_aside(&self) {
+        // One that has ended already, or is so busy, ends when nobody has its queue any more.
+        let _ = self.call.try_send(Event::HungUp);
+    }
+
     /// A message, received now as the conversation sees it.
     fn message(&self, text: String) -> Event {
         Event::Message { text, received: self.log.now() }
@@ -404,6 +541,8 @@ struct SessionApprover {
     sent: Arc<AtomicU64>,
     written: watch::Sender<usize>,
     withdraw: BTreeMap<ApprovalId, oneshot::Sender<String>>,
+    /// Where it is kept, and as whose.
+    kept: Option<(Keeping, SessionKey, i64)>,
 }
 
 #[async_trait::async_trait]
@@ -415,12 +554,19 @@ impl Approver for SessionApprover {
         let request = request_of((&self.conversation, &self.agent), self.asker.clone(), wish);
         let (queue, written) = (self.queue.clone(), self.written.clone());
         let (turn, sent) = (Arc::clone(&self.turn), Arc::clone(&self.sent));
+        let kept = self.kept.clone();
         tokio::spawn(async move {
             // What this comes to is found again in the next line, which waits for the answer.
             let _ = queue.request(&request).await;
             written.send_modify(|written| *written += 1);
             if let Some(outcome) = ask(queue, request, withdrawn).await {
                 let _turn = turn.lock().await;
+                // Whoever has opened it since acts on the answer; the journal lets nothing run here.
+                if let Some((keeping, key, opened)) = kept
+                    && !keeping.is_open_as(&key, opened).await
+                {
+                    return;
+                }
                 sent.fetch_add(1, Ordering::AcqRel);
                 // A session that is over needs no answer.
                 let _ = call.send(Event::Approvals(vec![SettledApproval { approval, outcome }])).await;

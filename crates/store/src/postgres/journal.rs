@@ -130,6 +130,6 @@ impl Journal for PostgresJournal {
 }
 
 /// A text that PostgreSQL can hold: the one character that it cannot is told as one that is not known.
-fn storable(text: &str) -> Cow<'_, str> {
+pub(super) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }

@@ -9,6 +9,7 @@ mod error;
 mod journal;
 mod ledger;
 mod schema;
+mod sessions;
 mod tls;
 
 use std::path::Path;

@@ -8,6 +8,7 @@ const STEPS: &[&str] = &[
     super::approvals::TABLE,
     super::approvals::SERVERS,
     super::conversations::TABLES,
+    super::sessions::TABLE,
 ];
 
 /// Servers that start at the same time take the steps one after the other. The number is this lock's name.

@@ -9,6 +9,7 @@ mod postgres;
 mod postgres_server;
 #[path = "../runs/mod.rs"]
 mod runs;
+mod sessions;
 mod suite;
 
 use std::sync::Arc;
@@ -23,6 +24,13 @@ async fn conversations_in_a_file_keep_the_suite() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.db");
     suite::run(async || Arc::new(Store::open(&path).unwrap()) as Kept).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_in_a_file_keep_the_suite() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.db");
+    sessions::run(async || Arc::new(Store::open(&path).unwrap()) as sessions::Kept).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

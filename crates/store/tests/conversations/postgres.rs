@@ -12,6 +12,7 @@ use tokio::sync::Barrier;
 
 use crate::postgres_server::{Server, installed};
 use crate::runs::{confirmed, snapshot};
+use crate::sessions;
 use crate::suite::{self, Kept};
 
 const URL: &str = "SAYBACK_RACE_DATABASE";
@@ -32,6 +33,15 @@ async fn conversations_in_postgresql_keep_the_suite() {
     }
     let server = Server::start(&["fsync=off"]);
     suite::run(async || Arc::new(open(&server).await) as Kept).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_in_postgresql_keep_the_suite() {
+    if !installed() {
+        return;
+    }
+    let server = Server::start(&["fsync=off"]);
+    sessions::run(async || Arc::new(open(&server).await) as sessions::Kept).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,7 +100,11 @@ async fn serve(
     let stores = Stores::open(&config.store, config.ledger).await?;
     let (recorded, moves, archive) = archived(&config)?;
     let (kept, approvals) = (witnesses(&config, &stores, recorded), stores.approvals.clone());
-    let sessions = Sessions::new(Arc::clone(&desks) as _, approvals.clone()).written_by(Arc::clone(&kept));
+    let mut sessions =
+        Sessions::new(Arc::clone(&desks) as _, approvals.clone()).written_by(Arc::clone(&kept));
+    if let (Some(stored), Some(conversations)) = (&stores.sessions, &stores.conversations) {
+        sessions = sessions.kept_in(Arc::clone(stored), Arc::clone(conversations));
+    }
     let board = Switchboard::with_approvals(Arc::clone(&desks) as _, Some(kept), config.limits, approvals);
     let telephones = match config.sip.clone() {
         Some(options) => Some(Telephones::start(options, board.clone()).await?),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::clock::unix_millis;
 use sayback_runtime::conversations::Conversations;
+use sayback_runtime::sessions::SessionStore;
 use sayback_runtime::ledger::{Ledger, LedgerOptions, LedgerStore, Moment, Switch, Unnoted};
 use sayback_store::{Objects, ObjectsError, Postgres, PostgresError, Store};
 use serde::Deserialize;
@@ -136,6 +137,8 @@ pub(crate) struct Stores {
     pub(crate) ledger: Ledger,
     /// Where conversations are kept and confirmed runs are written before they are made; `None`: nowhere.
     pub(crate) conversations: Option<Arc<dyn Conversations>>,
+    /// Where text sessions are kept, if conversations are.
+    pub(crate) sessions: Option<Arc<dyn SessionStore>>,
 }
 
 impl Stores {
@@ -147,6 +150,7 @@ impl Stores {
             ..LedgerOptions::default()
         };
         let mut conversations: Option<Arc<dyn Conversations>> = None;
+        let mut sessions: Option<Arc<dyn SessionStore>> = None;
         let (approvals, ledger) = match stored {
             Stored::InMemory => (ApprovalQueue::default(), Ledger::in_memory(options)),
             Stored::Sqlite(path) => {
@@ -155,6 +159,7 @@ impl Stores {
                 let store = opening.await.map_err(Stop::missing)?.map_err(Stop::unusable)?;
                 let ledger: Arc<dyn LedgerStore> = Arc::new(store.ledger());
                 conversations = Some(Arc::new(store.clone()));
+                sessions = Some(Arc::new(store.clone()));
                 let approvals = ApprovalQueue::new(Arc::new(store));
                 // The file is this server's alone, so no call that asked for one is still there.
                 approvals.cancel_left_over().await.map_err(Stop::unusable)?;
@@ -164,6 +169,7 @@ impl Stores {
                 let database = wait_for(url, ca.as_deref(), *wait).await?;
                 let ledger: Arc<dyn LedgerStore> = Arc::new(database.ledger());
                 conversations = Some(Arc::new(database.clone()));
+                sessions = Some(Arc::new(database.clone()));
                 (ApprovalQueue::new(Arc::new(database)), Ledger::on(ledger, options))
             }
         };
@@ -172,7 +178,7 @@ impl Stores {
         tokio::spawn(approvals.clone().keep_alive(conversations.clone()));
         let ledger = ledger.map_err(Stop::missing)?;
         tokio::spawn(sweep(ledger.clone()));
-        Ok(Self { approvals, ledger, conversations })
+        Ok(Self { approvals, ledger, conversations, sessions })
     }
 }
 
