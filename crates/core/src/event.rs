@@ -517,6 +517,10 @@ pub struct Reopened {
     /// Approvals that were asked for and not settled: they are asked for again under the same ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<PendingApproval>,
+    /// How many approvals were asked for: a later one gets a later id, for what was answered under an earlier one must
+    /// not stand for it. `None`: it was stored before this was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_ids: Option<u32>,
 }
 
 /// A confirmed run of an earlier process, and what is known of it now.

@@ -279,6 +279,30 @@ fn adk_23_a_conversation_that_is_opened_again_asks_under_the_same_id() {
 }
 
 #[test]
+fn what_was_answered_before_a_conversation_was_opened_again_answers_nothing_asked_later() {
+    let mut chat = Chat::new();
+    chat.say("pay");
+    chat.step(&[("c1", approve(plain()))]);
+    chat.put(Event::Approvals(vec![answered(1, true)]));
+    chat.ran("c1");
+    chat.put(Event::HungUp);
+    let counted = chat.session.to_store();
+    // As it was stored before approvals were counted.
+    let uncounted = Reopened { approval_ids: None, ..counted.clone() };
+    for stored in [counted, uncounted] {
+        let mut again = Chat { session: Session::new(Policy::default()), now: Time::ZERO, out: Vec::new() };
+        again.put(Event::Reopened(stored));
+        again.start();
+        again.say("pay");
+        again.step(&[("c2", approve(plain()))]);
+        let asked = again.out.iter().find(|c| c["type"] == "request_approval").unwrap();
+        assert_ne!(asked["data"]["approval"], "a_01");
+        again.put(Event::Approvals(vec![answered(1, true)]));
+        assert_eq!(again.count("run_confirmed"), 0);
+    }
+}
+
+#[test]
 fn a_rewind_takes_requests_with_it_whose_calls_are_gone() {
     let mut chat = Chat::new();
     chat.say("pay");

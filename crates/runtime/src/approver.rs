@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use sayback_core::{Approval as Answer, ApprovalId, ApprovalOutcome, ApprovalWish, Event, SettledApproval};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -80,6 +81,11 @@ pub fn outcome(approval: &Approval) -> Option<ApprovalOutcome> {
     }
 }
 
+/// Whether this is what was asked for.
+pub fn is_same(asked: &ApprovalRequest, tool: &str, input: &Value) -> bool {
+    asked.tool == tool && asked.input == *input
+}
+
 /// Asks, waits, and writes it down if the answer is not wanted any more: in one task, so that nothing overtakes.
 pub async fn ask(
     queue: ApprovalQueue,
@@ -91,8 +97,14 @@ pub async fn ask(
         Some(ApprovalOutcome::Failed { error: error.to_string() })
     };
     match queue.request(&request).await {
-        // One of a conversation that goes on was asked for before.
-        Ok(()) | Err(ApprovalError::Exists { .. }) => {}
+        Ok(()) => {}
+        // One of a conversation that goes on was asked for before. The process may have ended before the conversation
+        // knew of it: then this is another one, and what was answered to that one is no answer to it.
+        Err(exists @ ApprovalError::Exists { .. }) => match queue.get(&request.id).await {
+            Ok(found) if is_same(&found.request, &request.tool, &request.input) => {}
+            Ok(_) => return failed(&exists),
+            Err(error) => return failed(&error),
+        },
         Err(error) => return failed(&error),
     }
     let reason = tokio::select! {

@@ -68,10 +68,7 @@ fn shown(at: &Server, session: &str) -> Value {
 
 fn run(at: &Server, session: &str, part: &Value) -> Value {
     let message = json!({ "role": "user", "parts": [part] });
-    at.post(
-        "/run",
-        &json!({ "appName": "bank", "userId": "u", "sessionId": session, "newMessage": message }),
-    )
+    at.post("/run", &json!({ "appName": "bank", "userId": "u", "sessionId": session, "newMessage": message }))
 }
 
 fn yes(request: &str) -> Value {
@@ -81,9 +78,11 @@ fn yes(request: &str) -> Value {
 
 /// A session that waits for an answer; gives its id, the request's and the original call's.
 fn asks(at: &Server) -> (String, String, String) {
-    let session = at.post(SESSIONS, &json!({ "state": { "kind": "kept" } }))["id"].as_str().unwrap().to_owned();
+    let session =
+        at.post(SESSIONS, &json!({ "state": { "kind": "kept" } }))["id"].as_str().unwrap().to_owned();
     let events = run(at, &session, &json!({ "text": "Send 500." }));
-    let request = events[1]["longRunningToolIds"][0].as_str().unwrap_or_else(|| panic!("{events}")).to_owned();
+    let request =
+        events[1]["longRunningToolIds"][0].as_str().unwrap_or_else(|| panic!("{events}")).to_owned();
     let call = events[0]["content"]["parts"][0]["functionCall"]["id"].as_str().unwrap().to_owned();
     (session, request, call)
 }
@@ -91,7 +90,10 @@ fn asks(at: &Server) -> (String, String, String) {
 /// The response under this call's id that is last.
 fn response<'a>(events: &'a Value, call: &str) -> Option<&'a Value> {
     let parts = events.as_array()?.iter().flat_map(|event| event["content"]["parts"].as_array()).flatten();
-    parts.filter(|part| part["functionResponse"]["id"] == call).last().map(|p| &p["functionResponse"]["response"])
+    parts
+        .filter(|part| part["functionResponse"]["id"] == call)
+        .last()
+        .map(|p| &p["functionResponse"]["response"])
 }
 
 fn says(events: &Value, text: &str) -> bool {
@@ -200,18 +202,25 @@ fn a_session_goes_on_at_another_server_and_comes_back_whole() {
     }
     let database = postgres_server::Server::start(&["fsync=off"]);
     let folder = tempfile::tempdir().unwrap();
-    let one = start(folder.path(), &database.url(), &[pays(), say("Here again.")]);
+    let one = start(folder.path(), &database.url(), &[pays()]);
     let two = start(folder.path(), &database.url(), &[say("It is sent.")]);
     let (session, request, call) = asks(&one);
-    assert_eq!(shown(&two, &session)["events"], shown(&one, &session)["events"], "looking takes nothing away");
+    assert_eq!(
+        shown(&two, &session)["events"],
+        shown(&one, &session)["events"],
+        "looking takes nothing away"
+    );
     let events = run(&two, &session, &yes(&request));
     assert_eq!(response(&events, &call), Some(&json!({ "status": "sent" })), "{events}");
     assert_eq!(shown(&one, &session)["events"], shown(&two, &session)["events"]);
-    let events = run(&one, &session, &json!({ "text": "Are you there?" }));
-    assert!(says(&events, "Here again."), "{events}");
-    assert_eq!(run(&two, &session, &yes(&request)), json!([]), "it is used up");
-    let all = shown(&two, &session);
-    assert!(says(&all["events"], "It is sent.") && says(&all["events"], "Here again."), "{all}");
-    assert_eq!(runs(folder.path()), 1, "one server ran it");
+    // The model of this server asks for the same once more: an approval of its own, not the one that was given.
+    let events = run(&one, &session, &json!({ "text": "Send 500 again." }));
+    let again = events[1]["longRunningToolIds"][0].as_str().unwrap_or_else(|| panic!("{events}")).to_owned();
+    assert_ne!(again, request);
+    assert_eq!(run(&two, &session, &yes(&request)), json!([]), "the first is used up");
+    assert_eq!(runs(folder.path()), 1, "one server ran it, and nothing runs on an old answer");
+    let events = run(&two, &session, &yes(&again));
+    assert!(says(&events, "It is sent."), "{events}");
+    assert_eq!(runs(folder.path()), 2);
     assert_eq!((one.stop(), two.stop()), (Some(0), Some(0)));
 }

@@ -149,7 +149,9 @@ impl From<SessionError> for Problem {
             SessionError::Store(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-failed", detail).after(5)
             }
-            SessionError::Unreadable(..) => Self::new(StatusCode::CONFLICT, "unreadable", detail),
+            SessionError::Unreadable(..) => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "session-unreadable", detail)
+            }
             SessionError::Over(_) => Self::new(StatusCode::GONE, "session-over", detail),
         }
     }

@@ -38,8 +38,7 @@ impl SessionStore for Store {
     }
 
     async fn look(&self, key: &SessionKey) -> Result<Option<StoredSession>, JournalError> {
-        let look =
-            format!("SELECT {} FROM session WHERE app = ?1 AND owner = ?2 AND id = ?3", rows::SESSION);
+        let look = format!("SELECT {} FROM session WHERE app = ?1 AND owner = ?2 AND id = ?3", rows::SESSION);
         self.one_session(key, look).await
     }
 

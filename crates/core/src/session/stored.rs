@@ -24,6 +24,7 @@ impl Session {
             unsettled: self.unsettled.clone(),
             asked: self.gate.asked.clone(),
             approvals: self.approvals.to_store(),
+            approval_ids: Some(self.ids.approval),
         }
     }
 
@@ -31,7 +32,10 @@ impl Session {
         if self.line.up {
             return;
         }
-        let Reopened { items, open, holds, runs, unsettled, asked, approvals } = reopened;
+        let Reopened { items, open, holds, runs, unsettled, asked, approvals, approval_ids } = reopened;
+        // Each approval was for a call, which is an item: there were no more than items.
+        let before = approval_ids.unwrap_or_else(|| u32::try_from(items.len()).unwrap_or(u32::MAX));
+        self.ids.approval = self.ids.approval.max(before);
         self.reopen_approvals(approvals);
         self.restored = items.len();
         self.items = items;

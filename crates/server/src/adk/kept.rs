@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sayback_core::{
-    ApprovalId, CallStart, Event, PendingApproval, Reopened, SettledApproval, ToolCall, ToolOutcome,
+    ApprovalId, CallStart, Event, PendingApproval, Prepared, Reopened, SettledApproval, ToolCall, ToolOutcome,
 };
-use sayback_runtime::approvals::ApprovalError;
-use sayback_runtime::approver::{outcome, queue_id};
+use sayback_runtime::approvals::{ApprovalError, ApprovalRequest};
+use sayback_runtime::approver::{is_same, outcome, queue_id};
 use sayback_runtime::conversations::Conversations;
 use sayback_runtime::journal::{Begun, ConfirmedRun, Journal, JournalError, Snapshot};
 use sayback_runtime::redact::Redactor;
@@ -207,8 +207,7 @@ impl Sessions {
         };
         let settled = self.settled(&claimed.conversation, reopened.as_ref()).await?;
         let (told, opened) = (read(&claimed)?, claimed.opened);
-        let going =
-            Going { conversation: claimed.conversation, opened, told, reopened, journal, settled };
+        let going = Going { conversation: claimed.conversation, opened, told, reopened, journal, settled };
         let started = Arc::new(self.start(key, &desk, going));
         self.open().insert(key.clone(), Arc::clone(&started));
         Ok(started)
@@ -224,15 +223,25 @@ impl Sessions {
         for pending in reopened.iter().flat_map(|reopened| &reopened.approvals) {
             let approval = pending.approval;
             match self.approvals.get(&queue_id(conversation, approval)).await {
-                Ok(found) => {
+                Ok(found) if is_asked(&found.request, &pending.then) => {
                     settled.extend(outcome(&found).map(|outcome| SettledApproval { approval, outcome }));
                 }
-                // It was never asked for: it is now.
-                Err(ApprovalError::Unknown { .. }) => {}
+                // It was never asked for, or something else was: whoever asks now says so.
+                Ok(_) | Err(ApprovalError::Unknown { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(settled)
+    }
+}
+
+/// Whether this approval was asked for what is to run.
+fn is_asked(request: &ApprovalRequest, then: &Prepared) -> bool {
+    match then {
+        Prepared::Plain { tool, input } | Prepared::Ask { tool, input, .. } => {
+            serde_json::from_str(&input.json).is_ok_and(|input| is_same(request, &tool.name, &input))
+        }
+        Prepared::Approve { .. } | Prepared::Refused { .. } => false,
     }
 }
 

@@ -302,8 +302,7 @@ impl Told {
             // The conversation was stored with it, and the process ended before it was told.
             self.tell_left(request(false));
         }
-        self.requests
-            .insert(wish.approval, Known { call: wish.call.0.clone(), inside, settled: false });
+        self.requests.insert(wish.approval, Known { call: wish.call.0.clone(), inside, settled: false });
     }
 
     /// Tells what is complete.
@@ -472,7 +471,8 @@ impl Observer for Log {
         } else if let Event::Approvals(settled) = event {
             told.taken += 1;
             for settled in settled {
-                let Some(known) = told.requests.get_mut(&settled.approval).filter(|known| !known.settled) else {
+                let Some(known) = told.requests.get_mut(&settled.approval).filter(|known| !known.settled)
+                else {
                     continue;
                 };
                 known.settled = true;

@@ -67,8 +67,7 @@ impl SessionStore for Postgres {
     }
 
     async fn look(&self, key: &SessionKey) -> Result<Option<StoredSession>, JournalError> {
-        let look =
-            format!("SELECT {} FROM session WHERE app = $1 AND owner = $2 AND id = $3", rows::SESSION);
+        let look = format!("SELECT {} FROM session WHERE app = $1 AND owner = $2 AND id = $3", rows::SESSION);
         self.one_session(key, &look).await
     }
 

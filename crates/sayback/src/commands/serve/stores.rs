@@ -8,8 +8,8 @@ use std::time::Duration;
 use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::clock::unix_millis;
 use sayback_runtime::conversations::Conversations;
-use sayback_runtime::sessions::SessionStore;
 use sayback_runtime::ledger::{Ledger, LedgerOptions, LedgerStore, Moment, Switch, Unnoted};
+use sayback_runtime::sessions::SessionStore;
 use sayback_store::{Objects, ObjectsError, Postgres, PostgresError, Store};
 use serde::Deserialize;
 
