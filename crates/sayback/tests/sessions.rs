@@ -12,7 +12,6 @@ mod server;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use sayback_rig::has_models;
 use serde_json::{Value, json};
@@ -89,11 +88,11 @@ fn asks(at: &Server) -> (String, String, String) {
 
 /// The response under this call's id that is last.
 fn response<'a>(events: &'a Value, call: &str) -> Option<&'a Value> {
-    let parts = events.as_array()?.iter().flat_map(|event| event["content"]["parts"].as_array()).flatten();
+    let mut parts =
+        events.as_array()?.iter().flat_map(|event| event["content"]["parts"].as_array()).flatten();
     parts
-        .filter(|part| part["functionResponse"]["id"] == call)
-        .last()
-        .map(|p| &p["functionResponse"]["response"])
+        .rfind(|part| part["functionResponse"]["id"] == call)
+        .map(|part| &part["functionResponse"]["response"])
 }
 
 fn says(events: &Value, text: &str) -> bool {
@@ -153,12 +152,9 @@ fn unknown(folder: &Path, url: &str) {
         "{\"confirmed\": true}",
     );
     assert_eq!(approve.0, 200, "{approve:?}");
-    for _ in 0..300 {
-        if runs(folder) > before {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let ran = folder.join("ran").display().to_string();
+    let begun = format!("for i in $(seq 300); do [ $(wc -l < {ran}) -gt {before} ] && exit; sleep 0.1; done");
+    Command::new("sh").args(["-c", &begun]).status().unwrap();
     assert_eq!(runs(folder), before + 1, "it runs");
     drop(one);
     std::fs::remove_file(folder.join("hold")).unwrap();
