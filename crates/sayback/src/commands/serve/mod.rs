@@ -86,6 +86,16 @@ pub(crate) fn token() -> Result<u8, Stop> {
     Ok(0)
 }
 
+/// Text sessions, which outlive the server where there is a store.
+fn text_sessions(desks: &Arc<AgentDesks>, stores: &Stores, kept: &Arc<dyn Witnesses>) -> Sessions {
+    let sessions =
+        Sessions::new(Arc::clone(desks) as _, stores.approvals.clone()).written_by(Arc::clone(kept));
+    let (Some(stored), Some(conversations)) = (&stores.sessions, &stores.conversations) else {
+        return sessions;
+    };
+    sessions.kept_in(Arc::clone(stored), Arc::clone(conversations))
+}
+
 async fn serve(
     config: Config,
     (access, tls): (Access, Option<Tls>),
@@ -100,11 +110,7 @@ async fn serve(
     let stores = Stores::open(&config.store, config.ledger).await?;
     let (recorded, moves, archive) = archived(&config)?;
     let (kept, approvals) = (witnesses(&config, &stores, recorded), stores.approvals.clone());
-    let mut sessions =
-        Sessions::new(Arc::clone(&desks) as _, approvals.clone()).written_by(Arc::clone(&kept));
-    if let (Some(stored), Some(conversations)) = (&stores.sessions, &stores.conversations) {
-        sessions = sessions.kept_in(Arc::clone(stored), Arc::clone(conversations));
-    }
+    let sessions = text_sessions(&desks, &stores, &kept);
     let board = Switchboard::with_approvals(Arc::clone(&desks) as _, Some(kept), config.limits, approvals);
     let telephones = match config.sip.clone() {
         Some(options) => Some(Telephones::start(options, board.clone()).await?),
