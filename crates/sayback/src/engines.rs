@@ -166,7 +166,8 @@ pub(crate) async fn said_to_check(model: &Arc<dyn Llm>, request: &CheckRequest) 
     Ok(text)
 }
 
-async fn bare_llm(settings: &LlmSettings, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
+/// One language model, without the one that stands in for it.
+pub(crate) async fn bare_llm(settings: &LlmSettings, script: Option<&Path>) -> Result<Arc<dyn Llm>, Stop> {
     match settings.provider {
         LlmProvider::OpenAi => open_ai(settings),
         LlmProvider::Local => {

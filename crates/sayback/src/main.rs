@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 #[macro_use]
 mod out;
 
+mod answered;
 mod commands;
 mod engines;
 mod exit;

@@ -136,17 +136,85 @@ fn doctor_names_what_an_agent_needs_its_fallbacks_included() {
          [tts]\nprovider = \"elevenlabs\"\nvoice = \"v\"\nfallback = { provider = \"cartesia\", voice = \"v\" }\n",
     );
     let keys: Vec<(&str, &str)> = KEYS.iter().map(|key| (*key, "sk-secret-7")).collect();
-    let output = sayback(folder.path(), &["doctor", "agent.toml"], &keys, "");
+    let output = sayback(folder.path(), &["doctor", "agent.toml", "--offline"], &keys, "");
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
     assert!(!shown(&output).contains("sk-secret"), "{}", shown(&output));
+    for model in ["model silero-vad", "model smart-turn"] {
+        assert!(shown(&output).contains(model), "{}", shown(&output));
+    }
     for missing in ["ANTHROPIC", "DEEPGRAM", "SONIOX", "ELEVENLABS", "CARTESIA"] {
         let variable = format!("{missing}_API_KEY");
         let some: Vec<(&str, &str)> = keys.iter().copied().filter(|(key, _)| *key != variable).collect();
-        let output = sayback(folder.path(), &["doctor", "agent.toml"], &some, "");
+        let output = sayback(folder.path(), &["doctor", "agent.toml", "--offline"], &some, "");
         assert_eq!(output.status.code(), Some(3), "{}", shown(&output));
         assert!(shown(&output).contains(&format!("mend: export {variable}=…")), "{}", shown(&output));
         assert!(shown(&output).contains("1 missing"), "{}", shown(&output));
     }
+}
+
+fn open_ai(url: &str) -> TempDir {
+    agent(&format!("[llm]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{url}\"\n"))
+}
+
+/// An address at which nothing listens.
+fn nowhere() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}/v1", listener.local_addr().unwrap())
+}
+
+const REPLY: &str = r#"{"id": "a", "lang": "en", "question": "Shall I?", "reply": "Yes.", "label": "yes", "also_ok": [], "note": "", "tags": ["plain-yes"], "hard": false}
+"#;
+
+const CALL: &str = r#"title = "A caller says something."
+agent = "agent.toml"
+
+[[caller]]
+at = "1s"
+text = "Hello?"
+
+[[expect]]
+event = "agent.said"
+"#;
+
+#[test]
+fn whatever_needs_a_model_that_is_not_there_ends_with_status_3_and_its_address() {
+    let url = nowhere();
+    let folder = open_ai(&url);
+    std::fs::write(folder.path().join("replies.jsonl"), REPLY).unwrap();
+    std::fs::write(folder.path().join("one.call.toml"), CALL).unwrap();
+    for command in [
+        CHAT.as_slice(),
+        &["doctor", "agent.toml"],
+        &["conform", "replies", "replies.jsonl", "--agent", "agent.toml"],
+        &["replay", "one.call.toml", "--live-model"],
+    ] {
+        let output = sayback(folder.path(), command, &[], "Hello\n");
+        let shown = shown(&output);
+        assert_eq!(output.status.code(), Some(3), "{command:?}: {shown}");
+        assert!(shown.contains(&url) && shown.contains("start that server"), "{command:?}: {shown}");
+    }
+    // Nothing was asked of it.
+    let output = sayback(folder.path(), &CHAT, &[], "");
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+}
+
+#[test]
+fn doctor_says_what_a_wrong_address_answered_and_what_a_right_one_did() {
+    let head = "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 7\r\n\r\nno page";
+    let (url, serve) = server(head.to_owned());
+    let output = sayback(open_ai(&url).path(), &["doctor", "agent.toml"], &[], "");
+    serve.join().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", shown(&output));
+    for part in [url.as_str(), "404", "mend: look at `base_url` and `model` in [llm]"] {
+        assert!(shown(&output).contains(part), "{part}: {}", shown(&output));
+    }
+    let piece = r#"{"choices":[{"index":0,"delta":{"content":"Yes."},"finish_reason":"stop"}]}"#;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let (url, serve) = server(format!("{head}data: {piece}\n\ndata: [DONE]\n\n"));
+    let output = sayback(open_ai(&url).path(), &["doctor", "agent.toml"], &[], "");
+    serve.join().unwrap();
+    let said = format!("ok      an answer from the language model m at {url}");
+    assert!(shown(&output).contains(&said), "{}", shown(&output));
 }
 
 #[test]

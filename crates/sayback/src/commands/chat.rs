@@ -12,10 +12,12 @@ use sayback_core::{
 use sayback_runtime::clock::{Clock, unix_seconds};
 use sayback_runtime::driver::{Approver, Driver, Parts};
 use sayback_runtime::line::Line;
+use sayback_runtime::llm::Llm;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
 use super::stored::Opened;
+use crate::answered::Answered;
 use crate::engines::{Grounding, Waits, load_agent, warmed_llm};
 use crate::exit::Stop;
 
@@ -81,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let file = load_agent(&args.agent)?;
     let waits = Waits::new()?;
     let store = super::stored::open(args.store.as_deref())?;
-    let model = warmed_llm(&waits, &file, args.script.as_deref())?;
+    let model = Answered::new(warmed_llm(&waits, &file, args.script.as_deref())?);
     let redactor = super::record::redactor(&file);
     let mut observers = super::log::observers(args.events.as_deref(), redactor.clone())?;
     let fresh = || format!("chat-{}-{}", unix_seconds(), std::process::id());
@@ -99,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let clock = Clock::start();
     let parts = Parts {
         agent: Arc::clone(&agent),
-        llm: model,
+        llm: Arc::clone(&model) as Arc<dyn Llm>,
         screen,
         line: Box::new(ChatLine { view: Arc::clone(&view) }),
         observers,
@@ -133,6 +135,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     if interactive {
         out!("Stored. Go on with: sayback chat {} --resume {id}", args.agent.display());
     }
+    model.at_last()?;
     Ok(0)
 }
 

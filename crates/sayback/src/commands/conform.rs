@@ -17,6 +17,7 @@ use sayback_runtime::frozen::{canonical, parse_strict};
 use sayback_runtime::ledger::{Args as HashedArgs, Hasher, Key};
 use sayback_runtime::llm::Llm;
 
+use crate::answered::Answered;
 use crate::engines::{Waits, checking_llm, said_to_check};
 use crate::exit::{FAULTS, Stop};
 
@@ -142,7 +143,7 @@ fn replies(file: &std::path::Path, agent: Option<&PathBuf>) -> Result<u8, Stop> 
     let cases = load_cases(file, parse_replies).map_err(unusable)?;
     let waits = Waits::new()?;
     let model = match agent {
-        Some(path) => Some(checking_llm(&waits, path)?),
+        Some(path) => Some(Answered::new(checking_llm(&waits, path)?)),
         None => None,
     };
     let mut table: BTreeMap<(String, String), usize> = BTreeMap::new();
@@ -150,7 +151,10 @@ fn replies(file: &std::path::Path, agent: Option<&PathBuf>) -> Result<u8, Stop> 
     let mut took = Vec::new();
     for case in &cases {
         let clock = Clock::start();
-        let (verdict, why) = judge(case, model.as_ref(), &waits);
+        let asked = model.as_ref().map(|model| Arc::clone(model) as Arc<dyn Llm>);
+        let (verdict, why) = judge(case, asked.as_ref(), &waits);
+        // A model that is not there says yes to nothing: that would look like a good one.
+        model.as_ref().map_or(Ok(()), |model| model.ever())?;
         took.push(Duration::from_micros(clock.now().as_micros()));
         *table.entry((name(case.label), name(verdict))).or_default() += 1;
         note(case, verdict, &why, tallies.entry(&case.lang).or_default());

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use sayback_agentfile::{AgentFile, LlmProvider, SttProvider, TtsProvider};
 use sayback_providers::local_llm::find_program;
 use sayback_providers::models::Manifest;
+use sayback_runtime::llm::LlmRequest;
 
-use crate::engines::load_agent;
+use crate::answered::{mend, one_word};
+use crate::engines::{Waits, bare_llm, load_agent};
 use crate::exit::{MISSING, Stop};
 use crate::vendors::BUILT_IN;
 
@@ -16,6 +18,9 @@ pub(crate) struct Args {
     /// An agent file: its models, vendors and keys are looked at, and nothing else
     #[arg(value_name = "AGENT")]
     agent: Option<PathBuf>,
+    /// Do not ask the agent's language model for a word
+    #[arg(long)]
+    offline: bool,
 }
 
 /// What was found so far.
@@ -30,13 +35,28 @@ impl Findings {
         let mend = if works { String::new() } else { format!("\n        mend: {mend}") };
         out!("{} {what}{mend}", if works { "ok     " } else { "missing" });
     }
+
+    /// What a spoken call uses where it is there, and can do without: it is named, and not counted.
+    fn better(&self, here: bool, what: &str, without: &str, mend: &str) {
+        if here {
+            out!("ok      {what}");
+        } else {
+            out!("without {what}: {without}\n        mend: {mend}");
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let manifest = Manifest::load().map_err(Stop::unusable)?;
     let mut findings = Findings::default();
     match &args.agent {
-        Some(path) => agent(&load_agent(path)?, &manifest, &mut findings)?,
+        Some(path) => {
+            let file = load_agent(path)?;
+            agent(&file, &manifest, &mut findings)?;
+            if !args.offline {
+                language_models(&file, &mut findings)?;
+            }
+        }
         None => machine(&manifest, &mut findings)?,
     }
     out!("{} missing", findings.missing);
@@ -94,6 +114,13 @@ fn agent(file: &AgentFile, manifest: &Manifest, findings: &mut Findings) -> Resu
             LlmProvider::Scripted => {}
         }
     }
+    for (name, without) in [
+        ("silero-vad", "a lighter model that is built in tells speech from noise"),
+        ("smart-turn", "pauses alone tell when the caller is done"),
+    ] {
+        let here = manifest.is_present(name).map_err(Stop::unusable)?;
+        findings.better(here, &format!("model {name}"), without, &format!("sayback models fetch {name}"));
+    }
     for stt in [Some(&file.stt), file.stt.fallback.as_ref().map(|f| &f.engine)].into_iter().flatten() {
         let key = stt.api_key_env.as_deref();
         match stt.provider {
@@ -119,8 +146,44 @@ fn agent(file: &AgentFile, manifest: &Manifest, findings: &mut Findings) -> Resu
     Ok(())
 }
 
+/// Asks each hosted model that nothing else is missing for, the fallback included, for a word: whether a server is there
+/// and knows the key and the model, only it can say. The local one is started by a call, and takes its time for that.
+fn language_models(file: &AgentFile, findings: &mut Findings) -> Result<(), Stop> {
+    let waits = Waits::new()?;
+    for llm in [Some(&file.llm), file.llm.fallback.as_ref().map(|f| &f.engine)].into_iter().flatten() {
+        let hosted = match llm.provider {
+            LlmProvider::OpenAi => true,
+            LlmProvider::Anthropic => is_built_in("anthropic"),
+            LlmProvider::Local | LlmProvider::Scripted => false,
+        };
+        if !hosted || llm.api_key_env.as_deref().is_some_and(|variable| !is_set(variable)) {
+            continue;
+        }
+        let asked = waits.runtime().block_on(async {
+            let model = bare_llm(llm, None).await?;
+            let request = LlmRequest { first_token: Some(llm.first_token), ..LlmRequest::default() };
+            Ok::<_, Stop>(one_word(model.as_ref(), request).await)
+        })?;
+        let at = llm.base_url.as_ref().map_or_else(String::new, |url| format!(" at {url}"));
+        let what = format!("an answer from the language model {}{at}", llm.model);
+        match asked {
+            Ok(()) => findings.say(true, &what, ""),
+            Err(error) => findings.say(false, &format!("{what}: {error}"), mend(&error)),
+        }
+    }
+    Ok(())
+}
+
+fn is_built_in(feature: &str) -> bool {
+    BUILT_IN.iter().any(|(name, here)| *here && *name == feature)
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|key| !key.trim().is_empty())
+}
+
 fn vendor(feature: &str, variable: Option<&str>, findings: &mut Findings) {
-    let here = BUILT_IN.iter().any(|(name, here)| *here && *name == feature);
+    let here = is_built_in(feature);
     findings.say(here, &format!("{feature} in this build"), &format!("build with `--features {feature}`"));
     key(feature, variable, findings);
 }
@@ -128,6 +191,9 @@ fn vendor(feature: &str, variable: Option<&str>, findings: &mut Findings) {
 /// Whether the variable is set; what is in it is nobody's business, and only the vendor knows whether it is right.
 fn key(vendor: &str, variable: Option<&str>, findings: &mut Findings) {
     let Some(variable) = variable else { return };
-    let set = std::env::var(variable).is_ok_and(|key| !key.trim().is_empty());
-    findings.say(set, &format!("a key for {vendor} in {variable}"), &format!("export {variable}=…"));
+    findings.say(
+        is_set(variable),
+        &format!("a key for {vendor} in {variable}"),
+        &format!("export {variable}=…"),
+    );
 }

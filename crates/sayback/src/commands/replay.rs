@@ -24,6 +24,7 @@ use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::Llm;
 use serde_json::Value;
 
+use crate::answered::Answered;
 use crate::engines::{Grounding, Waits, load_agent, read_in_llm, sound};
 use crate::exit::{MISSING, Stop, unwritable};
 use crate::tuned::wait_for_the_model;
@@ -99,6 +100,9 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let shared = Shared::new()?;
     let done = run_all(&files, args, &shared);
     let status = report(args, &done)?;
+    for silent in shared.unanswering() {
+        eprintln!("sayback: {silent}");
+    }
     Ok(if shared.is_missing() { MISSING } else { status })
 }
 
@@ -110,7 +114,7 @@ pub(super) struct Shared {
     waits: Arc<Waits>,
     agents: Cache<Arc<AgentFile>>,
     sounds: Cache<SoundEngines>,
-    llms: Cache<Arc<dyn Llm>>,
+    llms: Cache<Arc<Answered>>,
     /// Something that is needed is not here.
     missing: AtomicBool,
 }
@@ -153,12 +157,20 @@ impl Shared {
     }
 
     fn llm(&self, file: &AgentFile) -> Result<Arc<dyn Llm>, String> {
-        self.cached(&self.llms, &file.path, || read_in_llm(&self.waits, file))
+        let made = || read_in_llm(&self.waits, file).map(Answered::new);
+        self.cached(&self.llms, &file.path, made).map(|model| model as Arc<dyn Llm>)
     }
 
     /// Something that was needed is not here.
     pub(super) fn is_missing(&self) -> bool {
-        self.missing.load(Ordering::Relaxed)
+        self.missing.load(Ordering::Relaxed) || self.unanswering().next().is_some()
+    }
+
+    /// The models that were asked and never answered, each with why.
+    fn unanswering(&self) -> impl Iterator<Item = Stop> + use<> {
+        let llms = self.llms.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent: Vec<Stop> = llms.values().flatten().filter_map(|model| model.ever().err()).collect();
+        silent.into_iter()
     }
 
     pub(super) fn engines(

@@ -12,6 +12,7 @@ use sayback_runtime::clock::{Clock, unix_seconds};
 use sayback_runtime::driver::{Driver, Parts, Screen};
 use sayback_runtime::ears::{EarEngines, Ears, Heard, Listener, ears};
 use sayback_runtime::line::Line;
+use sayback_runtime::llm::Llm;
 use sayback_runtime::record::Recorder;
 use sayback_runtime::voice::{Player, Voice};
 use sayback_transports::mic::{
@@ -21,6 +22,7 @@ use sayback_transports::mic::{
 use serde_json::Value;
 
 use super::stored::Opened;
+use crate::answered::Answered;
 use crate::engines::{Grounding, Waits, load_agent, sound, warmed_llm};
 use crate::exit::Stop;
 
@@ -154,7 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     file.agent.policy.turn.judged = engines.end_of_turn.is_some();
     let waits = Waits::new()?;
     let store = super::stored::open(args.store.as_deref())?;
-    let model = warmed_llm(&waits, &file, args.script.as_deref())?;
+    let model = Answered::new(warmed_llm(&waits, &file, args.script.as_deref())?);
     let redactor = super::record::redactor(&file);
     let mut observers = super::log::observers(args.events.as_deref(), redactor.clone())?;
     let fresh = || format!("talk-{}-{}", unix_seconds(), std::process::id());
@@ -170,7 +172,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let screen = screen(&file);
     let parts = Parts {
         agent: Arc::new(file.agent),
-        llm: model,
+        llm: Arc::clone(&model) as Arc<dyn Llm>,
         screen,
         line: Box::new(TalkLine { mic, voice, ears: None, status: Status::new() }),
         observers,
@@ -184,6 +186,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     waits.runtime().block_on(opened.close(&session))?;
     recorded?;
     out!("The call is over. Go on with it: sayback talk {} --resume {}", args.agent.display(), opened.id);
+    model.at_last()?;
     Ok(0)
 }
 
