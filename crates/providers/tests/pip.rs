@@ -83,7 +83,7 @@ fn fetch(folder: &Path) -> Option<Output> {
 fn fetch_as_child() {
     let outcome = Manifest::load().unwrap().fetch("m", &mut |step| {
         if let Progress::Advanced { done, .. } = step {
-            eprintln!("at {done}");
+            writeln!(std::io::stderr(), "at {done}").unwrap();
         }
     });
     if let Err(error) = outcome {

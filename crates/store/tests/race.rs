@@ -146,6 +146,6 @@ fn race(path: &Path) {
     let racer = Racer::on(path);
     for line in std::io::stdin().lines() {
         let won = racer.wins(line.unwrap().trim().parse().unwrap());
-        println!("{}", if won { "won" } else { "lost" });
+        writeln!(std::io::stdout(), "{}", if won { "won" } else { "lost" }).unwrap();
     }
 }

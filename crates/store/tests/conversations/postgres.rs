@@ -1,6 +1,6 @@
 //! Conversations of several servers on one database.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ async fn race(url: &str) {
                 if journal.begin(&confirmed(hold, 1), &snapshot(u64::from(hold), "")).await.unwrap()
                     == Begun::Fresh
                 {
-                    println!("won {hold}");
+                    writeln!(std::io::stdout(), "won {hold}").unwrap();
                 }
             }
         }));

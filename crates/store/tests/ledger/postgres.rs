@@ -1,6 +1,6 @@
 //! The ledger of several servers on one database.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ async fn race(url: &str, yeses: u32) {
                 start.wait().await;
                 let app = ledger.of_app(&format!("app{}", yes / 1_000));
                 if reason(&app, &format!("s{yes}")).await.unwrap() == Reason::Confirmed {
-                    println!("used {yes}");
+                    writeln!(std::io::stdout(), "used {yes}").unwrap();
                 }
             }
         }));
