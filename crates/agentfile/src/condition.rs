@@ -4,6 +4,7 @@
 //! answer is a `false` that means nothing. So every field that the expression names must be there, and a comparison
 //! must have the types that it looks like; otherwise the caller is asked.
 
+use crate::template::{near, place_of};
 use minijinja::{Environment, UndefinedBehavior};
 use serde_json::Value;
 
@@ -34,7 +35,9 @@ impl Condition {
             return Err(fault);
         }
         let tokens = tokens(source)?;
-        environment().compile_expression(source).map_err(|error| error.to_string())?;
+        environment()
+            .compile_expression(source)
+            .map_err(|error| format!("it cannot be read at {}", near(source, place_of(source, &error))))?;
         for pair in tokens.windows(2) {
             if let [Token::Path(path), Token::Mark(mark)] = pair
                 && (mark == "[" || mark == "(")
@@ -235,7 +238,8 @@ mod tests {
         for source in
             ["", "amount >", "items[0] == 1", "f(amount)", "a.get('x')", "'open", "a = 1", "{% if %}"]
         {
-            assert!(Condition::compile(source).is_err(), "{source}");
+            let why = Condition::compile(source).unwrap_err();
+            assert!(!why.contains("in <") && !why.contains("syntax error"), "{source}: {why}");
         }
     }
 }

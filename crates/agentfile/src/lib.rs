@@ -30,6 +30,7 @@ mod tools;
 use std::path::{Path, PathBuf};
 
 use sayback_runtime::agent::Agent;
+use sayback_runtime::fault::utf8;
 use toml::de::DeTable;
 
 pub use builder::{BuildError, Field, IntoOutput, ToolBuilder, ToolInputError};
@@ -79,7 +80,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<AgentFile, AgentFileError> {
     let path = path.as_ref();
     let unreadable = |reason: String| AgentFileError::Unreadable { path: path.to_owned(), reason };
     let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text".to_owned()))?;
+    let text = utf8(path, bytes).map_err(|fault| AgentFileError::Faulty(vec![fault]))?;
     parse(&text, path)
 }
 

@@ -168,7 +168,12 @@ mod tests {
             ("{{ strat }}", "did you mean `start`?"),
             ("{{ xyzzy }}", "the input has: start"),
             ("{{ start | spoken_dat }}", "did you mean `spoken_date`?"),
-            ("{{ start", "unexpected end"),
+            ("Book {{ start", "`{{` is not closed at character 6, \"{{ start\"; close it with `}}`"),
+            ("Für {{ start } {{ email }}", "`{{` is not closed at character 5"),
+            ("Book {% if start }?", "`{%` is not closed at character 6"),
+            ("Book {{ start email }}?", "it cannot be read at character"),
+            ("Book {{ }}?", "it cannot be read at character"),
+            ("Book {% if start %}?", "it cannot be read at"),
         ] {
             let (message, hint) = Template::compile(source, &FIELDS, false).unwrap_err();
             let all = format!("{message}; {hint}");

@@ -7,6 +7,7 @@ use std::fmt;
 
 use jsonschema::{ValidationError, Validator};
 use sayback_runtime::agent::Validate;
+use sayback_runtime::fault::nearest;
 use serde_json::{Map, Number, Value};
 
 use crate::frozen::canonical;
@@ -27,6 +28,83 @@ pub struct Schema {
     validator: Validator,
 }
 
+/// The formats that texts are checked against.
+const FORMATS: [&str; 22] = [
+    "date",
+    "date-time",
+    "time",
+    "duration",
+    "local-date-time",
+    "local-time",
+    "phone",
+    "email",
+    "idn-email",
+    "hostname",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "iri",
+    "iri-reference",
+    "json-pointer",
+    "relative-json-pointer",
+    "regex",
+    "uuid",
+];
+const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
+/// What stands below these keys is data, and no schema.
+const DATA: [&str; 4] = ["default", "enum", "const", "examples"];
+/// What stands below these keys is schemas by name.
+const BY_NAME: [&str; 5] = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
+
+/// Names that are most often misspelt, said better than a validator says it.
+fn written_well(schema: &Value, at: &mut String, depth: usize) -> Result<(), String> {
+    let below = |name: &str, inner: &Value, at: &mut String| {
+        let length = at.len();
+        at.push_str(&format!("/{name}"));
+        let result = written_well(inner, at, depth + 1);
+        at.truncate(length);
+        result
+    };
+    match schema {
+        _ if depth >= MAX_DEPTH => Ok(()),
+        Value::Array(items) => {
+            items.iter().enumerate().try_for_each(|(index, item)| below(&index.to_string(), item, at))
+        }
+        Value::Object(fields) => fields.iter().try_for_each(|(key, value)| match (key.as_str(), value) {
+            ("format", Value::String(name)) => {
+                known("format", name, &[FORMATS.as_slice(), NUMBER_FORMATS.as_slice()], at)
+            }
+            ("type", Value::String(name)) => known("type", name, &[TYPES.as_slice()], at),
+            (key, Value::Object(named)) if BY_NAME.contains(&key) => {
+                let length = at.len();
+                at.push_str(&format!("/{key}"));
+                let result = named.iter().try_for_each(|(name, inner)| below(name, inner, at));
+                at.truncate(length);
+                result
+            }
+            (key, _) if DATA.contains(&key) => Ok(()),
+            (key, value) => below(key, value, at),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+fn known(what: &str, name: &str, lists: &[&[&str]], at: &str) -> Result<(), String> {
+    if lists.iter().any(|list| list.contains(&name)) {
+        return Ok(());
+    }
+    // What schemas derived from Rust types use is no advice to an author.
+    let list = lists.first().copied().unwrap_or_default();
+    let meant = match nearest(name, list.iter().copied()) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => format!("there are: {}", list.join(", ")),
+    };
+    Err(format!("there is no {what} `{}` (at {at}/{what}); {meant}", crate::reader::shown(name)))
+}
+
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Schema").field("source", &self.source).finish_non_exhaustive()
@@ -40,6 +118,7 @@ impl Schema {
         if source.get("type").and_then(Value::as_str) != Some("object") {
             return Err("a tool's input must be an object: `type = \"object\"`".to_owned());
         }
+        written_well(&source, &mut String::new(), 0)?;
         close(&mut source, 0);
         let mut options = jsonschema::options()
             .offline()
@@ -324,6 +403,19 @@ mod tests {
     }
 
     #[test]
+    fn fields_and_data_may_have_the_names_of_keywords() {
+        let source = json!({"type": "object", "properties": {
+            "format": {"type": "string", "default": "pdf", "enum": ["pdf", "text"]},
+            "type": {"const": {"format": "none", "type": "none"}},
+            "on": {"type": ["string", "null"], "format": "local-date-time"},
+        }});
+        Schema::compile(source).unwrap();
+        for name in FORMATS.iter().chain(&NUMBER_FORMATS) {
+            Schema::compile(json!({"type": "object", "properties": {"a": {"format": name}}})).unwrap();
+        }
+    }
+
+    #[test]
     fn broken_schemas_do_not_compile() {
         for (source, says) in [
             (json!({"type": "string"}), "must be an object"),
@@ -333,7 +425,18 @@ mod tests {
                 json!({"type": "object", "properties": {"a": {"type": "integer", "default": "x"}}}),
                 "default of `a`",
             ),
-            (json!({"type": "object", "properties": {"a": {"type": "string", "format": "dat"}}}), "dat"),
+            (
+                json!({"type": "object", "properties": {"a": {"type": "string", "format": "dat"}}}),
+                "no format `dat` (at /properties/a/format); did you mean `date`?",
+            ),
+            (
+                json!({"type": "object", "properties": {"a": {"items": [{"format": "colour"}]}}}),
+                "no format `colour` (at /properties/a/items/0/format); there are: date, date-time,",
+            ),
+            (
+                json!({"type": "object", "$defs": {"type": {"type": "strin"}}}),
+                "no type `strin` (at /$defs/type/type); did you mean `string`?",
+            ),
         ] {
             let error = Schema::compile(source).unwrap_err();
             assert!(error.contains(says), "{error}");

@@ -50,6 +50,8 @@ pub struct LlmSettings {
     pub temperature: Option<f32>,
     /// Most tokens of a step; `None`: the provider's default.
     pub max_tokens: Option<u32>,
+    /// Threads of the local model; `None`: its own two.
+    pub threads: Option<u16>,
     /// Longest wait for the first piece of a step.
     pub first_token: Duration,
     /// Longest wait between two pieces.
@@ -137,6 +139,7 @@ fn llm_defaults() -> LlmSettings {
         api_key_env: None,
         temperature: None,
         max_tokens: None,
+        threads: None,
         first_token: Duration::from_secs(15),
         between_tokens: Duration::from_secs(10),
         fallback: None,
@@ -167,6 +170,7 @@ fn llm_engine(section: &Section<'_>) -> LlmSettings {
         LlmProvider::Anthropic => settings.model = section.required_text("model", "claude-haiku-4-5"),
         LlmProvider::Local | LlmProvider::Scripted => {
             settings.model = section.text("model").unwrap_or(settings.model);
+            settings.threads = section.integer("threads", 1, 256).and_then(|n| u16::try_from(n).ok());
         }
     }
     settings

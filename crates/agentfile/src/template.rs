@@ -62,7 +62,7 @@ impl Template {
         let mut environment = environment();
         environment
             .add_template_owned(MAIN, source.to_owned())
-            .map_err(|error| (error.to_string(), String::new()))?;
+            .map_err(|error| unreadable(source, &error))?;
         let template = Self { environment, source: source.to_owned() };
         template.check_filters()?;
         let known: Vec<&str> = fields.iter().copied().chain(RESERVED).collect();
@@ -133,6 +133,55 @@ impl Template {
         }
         Ok(())
     }
+}
+
+/// Why a template or an expression cannot be read, in an author's words, and how it is mended.
+fn unreadable(source: &str, error: &Error) -> (String, String) {
+    for (opens, closes) in [("{{", "}}"), ("{%", "%}"), ("{#", "#}")] {
+        if let Some(at) = unclosed(source, opens, closes) {
+            let near = near(source, at);
+            return (format!("`{opens}` is not closed at {near}"), format!("close it with `{closes}`"));
+        }
+    }
+    let hint = "write `{{ field }}`, or `{{ field | spoken_date }}`".to_owned();
+    (format!("it cannot be read at {}", near(source, place_of(source, error))), hint)
+}
+
+/// Where the engine stopped reading, in bytes.
+pub(crate) fn place_of(source: &str, error: &Error) -> usize {
+    let line = || -> usize {
+        let lines = source.split_inclusive('\n').take(error.line().unwrap_or(1).saturating_sub(1));
+        lines.map(str::len).sum()
+    };
+    error.range().map_or_else(line, |range| range.start)
+}
+
+/// A place for people: `character 12, "{{ start"`.
+pub(crate) fn near(source: &str, mut at: usize) -> String {
+    at = at.min(source.len());
+    while !source.is_char_boundary(at) {
+        at -= 1;
+    }
+    let (before, rest) = source.split_at(at);
+    let shown: String = rest.chars().take(20).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let number = before.chars().count() + 1;
+    if shown.trim().is_empty() { "its end".to_owned() } else { format!("character {number}, \"{shown}\"") }
+}
+
+/// Where the first tag begins that has no end, in bytes.
+fn unclosed(source: &str, opens: &str, closes: &str) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = source[from..].find(opens).map(|at| from + at) {
+        let inside = at + opens.len();
+        let end = source[inside..].find(closes).map(|end| inside + end);
+        let next = source[inside..].find(opens).map(|next| inside + next);
+        match (end, next) {
+            (Some(end), None) => from = end + closes.len(),
+            (Some(end), Some(next)) if end < next => from = end + closes.len(),
+            (Some(_) | None, _) => return Some(at),
+        }
+    }
+    None
 }
 
 /// The words behind a bar within `{{ }}` and `{% %}`, texts in quotes left out.

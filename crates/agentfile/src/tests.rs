@@ -35,6 +35,14 @@ fn tool(text: &str) -> AgentFile {
 }
 
 #[test]
+fn a_local_model_has_the_threads_that_the_file_gives_it() {
+    let threads = |llm: &str| parse(&format!("{HEAD}[llm]\n{llm}"), "desk.toml").map(|file| file.llm.threads);
+    assert_eq!(threads("threads = 6\n"), Ok(Some(6)));
+    assert_eq!(threads("model = \"m\"\n"), Ok(None));
+    assert!(threads("threads = 0\n").unwrap_err().to_string().contains("use 1 to 256"));
+}
+
+#[test]
 fn every_shipped_agent_file_loads_and_its_questions_pass_the_linter() {
     for name in ["clinic.toml", "bank.toml", "restaurant.de.toml"] {
         let file = load(configs().join(name)).unwrap_or_else(|error| panic!("{error}"));
@@ -197,7 +205,7 @@ fn faults_of_questions_and_inputs_show_their_place_and_the_mending_step() {
             format!("{REPLY}confirm = 5"),
             "9:11: `confirm` must be the question, or a table of questions by language, not integer",
         ),
-        (format!("{REPLY}confirm = {{}}"), "9:11: `confirm` has no usable question"),
+        (format!("{REPLY}confirm = {{}}"), "9:11: `confirm` has no question"),
         (format!("{REPLY}confirm.english = \"Go?\""), "9:19: `english` is not a language tag"),
         (
             format!("{REPLY}{input}\nconfirm = \"On {{{{ dya }}}}?\""),

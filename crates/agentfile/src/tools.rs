@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sayback_core::{AskTerms, Policy};
 use sayback_runtime::agent::{ConfirmedTool, Handler, PlainTool, Skill, Tool, ToolInfo};
-use sayback_runtime::fault::nearest;
+use sayback_runtime::fault::{nearest, utf8};
 use serde_json::json;
 
 use crate::McpServer;
@@ -209,8 +209,12 @@ fn read_schema(section: &Section<'_>, around: &mut Surroundings<'_>) -> Option<S
 
 fn schema_file(section: &Section<'_>, file: &str, around: &mut Surroundings<'_>) -> Option<Schema> {
     let path = around.folder.join(file);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
+    let text = match std::fs::read(&path).map(|bytes| utf8(&path, bytes)) {
+        Ok(Ok(text)) => text,
+        Ok(Err(fault)) => {
+            section.reader().fault_in(fault);
+            return None;
+        }
         Err(error) => {
             let message = format!("the schema {} cannot be read: {error}", path.display());
             section.fault_at("input", message, "the name is relative to the agent file");
@@ -267,6 +271,7 @@ fn read_question(
         section.wrong_type::<()>("confirm", node, "the question, or a table of questions by language");
         return (None, BTreeMap::new());
     }
+    let nothing = written.is_empty();
     let mut lines = BTreeMap::new();
     let mut by_language = BTreeMap::new();
     let (fields, open) = schema.map_or((Vec::new(), true), |s| (s.fields(), s.is_open()));
@@ -295,7 +300,10 @@ fn read_question(
     }
     let when = read_condition(section, "confirm_when", &fields, open);
     if by_language.is_empty() {
-        section.fault_value(node, "`confirm` has no usable question", "write `confirm = \"Shall I …?\"`");
+        // A question that is broken has been told of.
+        if nothing {
+            section.fault_value(node, "`confirm` has no question", "write `confirm = \"Shall I …?\"`");
+        }
         return (None, lines);
     }
     (Some(TemplateQuestion { by_language, language: around.language.clone(), when }), lines)

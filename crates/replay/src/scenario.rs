@@ -46,6 +46,8 @@ pub struct Scenario {
     pub title: String,
     /// The agent's file.
     pub agent: PathBuf,
+    /// Line and column at which the file names it; for messages.
+    pub agent_at: (usize, usize),
     /// Whether the caller's sound or its text is used, unless the command line says otherwise.
     pub speech: SpeechMode,
     /// How sound travels.
@@ -389,20 +391,7 @@ pub enum AfterClear {
 pub fn load_scenario(path: &Path) -> Result<Scenario, ScenarioError> {
     let bytes =
         std::fs::read(path).map_err(|source| ScenarioError::Unreadable { path: path.to_owned(), source })?;
-    let text = String::from_utf8(bytes).map_err(|error| no_text(path, &error))?;
+    let text =
+        sayback_runtime::fault::utf8(path, bytes).map_err(|fault| ScenarioError::Faults(vec![fault]))?;
     parse_scenario(&text, path)
-}
-
-/// A file that is not UTF-8, with the place of the first byte that is none.
-fn no_text(path: &Path, error: &std::string::FromUtf8Error) -> ScenarioError {
-    let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-    let good = String::from_utf8_lossy(good);
-    let last = good.rsplit('\n').next().unwrap_or_default();
-    ScenarioError::Faults(vec![Fault {
-        path: path.to_owned(),
-        line: good.matches('\n').count() + 1,
-        column: last.chars().count() + 1,
-        message: "the file is not UTF-8 text from here on".to_owned(),
-        hint: "save it as UTF-8".to_owned(),
-    }])
 }

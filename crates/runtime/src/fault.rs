@@ -2,7 +2,7 @@
 //! one kind of message can read the other, and a tool that shows them needs one reader.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One fault of an input file: what, where, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,34 @@ pub fn nearest<'w>(written: &str, known: impl IntoIterator<Item = &'w str>) -> O
         .map(|(_, word)| word)
 }
 
+/// The text of a file that people write.
+///
+/// # Errors
+/// It is not UTF-8: the place of the first byte that is none.
+pub fn utf8(path: &Path, bytes: Vec<u8>) -> Result<String, Fault> {
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let good = String::from_utf8_lossy(good);
+        let last = good.rsplit('\n').next().unwrap_or_default();
+        Fault {
+            path: path.to_owned(),
+            line: good.matches('\n').count() + 1,
+            column: last.chars().count() + 1,
+            message: "the file is not UTF-8 text from here on".to_owned(),
+            hint: "save it as UTF-8".to_owned(),
+        }
+    })
+}
+
+/// What a reader's "unknown field `x`, expected one of `y`, `z`" most likely meant: `y`.
+pub fn slip(message: &str) -> Option<&str> {
+    let unknown =
+        ["unknown field `", "unknown variant `"].into_iter().find_map(|head| message.split_once(head))?.1;
+    let (written, rest) = unknown.split_once('`')?;
+    let known = rest.split_once("expected")?.1.split('`').skip(1).step_by(2);
+    nearest(written, known)
+}
+
 /// Edits between two words; a swap of two neighbours is one edit. Long words are cut: they are no typing slips.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(64).collect();
@@ -74,6 +102,25 @@ mod tests {
         assert_eq!(nearest("transcript-delay", known), Some("transcript_delay"));
         assert_eq!(nearest("volume", known), None);
         assert_eq!(nearest("ok", ["no"]), None);
+    }
+
+    #[test]
+    fn a_byte_that_is_no_text_has_a_place() {
+        let path = Path::new("x.toml");
+        assert_eq!(utf8(path, b"a = 1\n".to_vec()).as_deref(), Ok("a = 1\n"));
+        let fault = utf8(path, b"a = 1\nb = \"\xc3\xa9\xe9\"\n".to_vec()).unwrap_err();
+        assert_eq!((fault.line, fault.column), (2, 7));
+    }
+
+    #[test]
+    fn a_slip_is_found_in_what_a_reader_says() {
+        let several = "unknown field `lisen`, expected one of `listen`, `agents`";
+        assert_eq!(slip(several), Some("listen"));
+        assert_eq!(slip("line 1: unknown variant `yess`, expected `yes` or `no`"), Some("yes"));
+        assert_eq!(slip("unknown field `colour`, expected one of `listen`, `agents`"), None);
+        for other in ["unknown field `x`, there are no fields", "unknown field `x", "missing field `x`", ""] {
+            assert_eq!(slip(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use sayback_runtime::prepare;
 use sayback_runtime::prompt::{check_request, step_request};
 
 use crate::exit::Stop;
+use crate::kinds::{Kind, other_than};
 use crate::tuned::{Tuned, fit_limits};
 use crate::vendors;
 
@@ -56,6 +57,7 @@ const READING_IN: Duration = Duration::from_secs(900);
 
 /// Reads an agent file; every fault in it is in the message.
 pub(crate) fn load_agent(path: &Path) -> Result<AgentFile, Stop> {
+    other_than(Kind::Agent, path)?;
     let mut file = sayback_agentfile::load(path).map_err(Stop::unusable)?;
     fit_limits(&mut file);
     Ok(file)
@@ -173,7 +175,9 @@ pub(crate) async fn bare_llm(settings: &LlmSettings, script: Option<&Path>) -> R
         LlmProvider::Local => {
             let name = if settings.model.is_empty() { "qwen2.5-coder-1.5b" } else { settings.model.as_str() };
             let path = model_path(local_name(name))?;
-            let started = LocalLlm::start(LocalLlmConfig::new(path)).await;
+            let mut config = LocalLlmConfig::new(path);
+            config.threads = settings.threads.unwrap_or(config.threads);
+            let started = LocalLlm::start(config).await;
             Ok(Arc::new(started.map_err(Stop::missing)?))
         }
         LlmProvider::Scripted => scripted(script),

@@ -11,6 +11,7 @@ mod answered;
 mod commands;
 mod engines;
 mod exit;
+mod kinds;
 mod log;
 mod script;
 #[cfg(all(feature = "serve", feature = "telemetry"))]

@@ -23,6 +23,11 @@ pub(crate) fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
 
+/// `1 tool`, `2 tools`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Prints a line.
 macro_rules! out {
     ($($arg:tt)*) => {{

@@ -10,6 +10,7 @@
 use std::path::Path;
 
 use sayback_providers::scripted::ScriptedStep;
+use sayback_runtime::fault::slip;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -95,8 +96,9 @@ fn read(bytes: &[u8]) -> Result<Script, (usize, String)> {
 /// The parser counts lines within the one line that it gets: only the column is of use.
 fn shown(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let what = text.split(" at line ").next().unwrap_or(&text).to_owned();
-    format!("{what} (column {})", error.column())
+    let what = text.split(" at line ").next().unwrap_or(&text);
+    let meant = slip(what).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+    format!("{what} (column {}){meant}", error.column())
 }
 
 #[cfg(test)]
@@ -115,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused_with_its_line() {
         for (line, says) in [
-            ("{\"sya\": \"Hi.\"}", "unknown field `sya`"),
+            ("{\"sya\": \"Hi.\"}", "did you mean `say`?"),
             ("{\"say\": 5}", "expected a string"),
             ("{\"say\": \"Hi.\", \"verdict\": \"yes\"}", "a line of its own"),
             ("{\"verdict\": \"yep\"}", "unknown variant `yep`"),

@@ -226,7 +226,7 @@ fn a_recording_that_was_not_finished_says_unsealed() {
     let output = verify(folder.path(), &["recording"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("unsealed: the recording was not finished"), "{}", said(&output));
-    assert!(said(&output).ends_with("1 verified, 1 faults\n"), "{}", said(&output));
+    assert!(said(&output).ends_with("1 verified, 1 fault\n"), "{}", said(&output));
 }
 
 #[test]

@@ -93,7 +93,7 @@ export async function callsPage(main, { signal, roles }) {
     h("section", { class: "card", "aria-label": "Calls" }, h("h2", {}, "Now and lately"), list, empty));
   const show = async () => {
     const { calls } = await get("/v1/calls", signal);
-    const shown = calls.filter((call) => call.transport !== "chat").reverse().sort((a, b) => Number(b.live) - Number(a.live));
+    const shown = calls.reverse().sort((a, b) => Number(b.live) - Number(a.live));
     put(list, shown.map(rowOf));
     say(empty, shown.length === 0 ? "No calls yet. Start one above, or call the server from a telephone." : "");
   };

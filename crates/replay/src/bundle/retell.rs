@@ -15,6 +15,7 @@ use crate::scenario::AnchorEvent;
 
 mod acts;
 mod neutral;
+mod openers;
 mod written;
 
 use acts::{Act, acts};

@@ -48,6 +48,8 @@ pub enum SoundError {
     /// A clip cannot be read.
     #[error("{}: {source}", path.display())]
     Clip {
+        /// The line of the scenario that names it.
+        line: usize,
         /// The clip.
         path: PathBuf,
         /// What is wrong.
@@ -56,6 +58,8 @@ pub enum SoundError {
     /// A clip's sample rate cannot be converted.
     #[error("{}: its sample rate cannot be converted", path.display())]
     Rate {
+        /// The line of the scenario that names it.
+        line: usize,
         /// The clip.
         path: PathBuf,
     },
@@ -68,6 +72,20 @@ pub enum SoundError {
     /// The voice failed.
     #[error(transparent)]
     Tts(#[from] TtsError),
+}
+
+impl SoundError {
+    /// The line of the scenario that it is about, if it is about one.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::NoClip { line, .. }
+            | Self::Reopened { line, .. }
+            | Self::Clip { line, .. }
+            | Self::Rate { line, .. } => Some(*line),
+            Self::NoEngines | Self::Vad(..) | Self::Stt(..) | Self::Tts(..) => None,
+        }
+    }
 }
 
 /// The caller's sound and what listens to it.
@@ -237,8 +255,9 @@ fn clip(scenario: &Scenario, act: &CallerAct) -> Result<Vec<f32>, SoundError> {
             return Ok(Vec::new());
         }
     };
-    let clip = read_audio(path).map_err(|source| SoundError::Clip { path: path.clone(), source })?;
-    clip.mono_at(RATE).map_err(|_| SoundError::Rate { path: path.clone() })
+    let line = act.line;
+    let clip = read_audio(path).map_err(|source| SoundError::Clip { line, path: path.clone(), source })?;
+    clip.mono_at(RATE).map_err(|_| SoundError::Rate { line, path: path.clone() })
 }
 
 /// A wordless sound: filtered noise in syllables, the same every time.

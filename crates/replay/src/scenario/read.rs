@@ -49,6 +49,7 @@ fn scenario(file: &Fields<'_, '_>, path: &Path) -> Scenario {
         title: file.required("title", "one sentence that says what it shows").unwrap_or_default().to_owned(),
         agent: folder
             .join(file.required("agent", "the agent's file, from this file's folder").unwrap_or_default()),
+        agent_at: file.place("agent"),
         speech: file
             .choice("speech", &[("text", SpeechMode::Text), ("audio", SpeechMode::Audio)])
             .unwrap_or_default(),

@@ -175,6 +175,12 @@ impl<'s, 't> Fields<'s, 't> {
         self.source.fault(span, message, hint);
     }
 
+    /// Line and column of the value of `key`, or of the table if the key is absent.
+    pub(super) fn place(&self, key: &str) -> (usize, usize) {
+        let span = self.table.get(key).map_or(self.span.clone(), Spanned::span);
+        (self.source.line(span.start), self.source.column(span.start))
+    }
+
     /// A required string; its absence is a fault.
     pub(super) fn required(&self, key: &'static str, hint: &str) -> Option<&'t str> {
         if !self.has(key) {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::engines::{Waits, load_agent};
 use crate::exit::{FAULTS, Stop};
+use crate::out::count;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         findings.sort_by_key(|finding| finding.line);
     }
     let errors = findings.iter().filter(|f| f.severity == Severity::Error).count();
+    let wrong = errors > 0;
     let warnings = findings.len() - errors;
     let tools: usize = file.agent.skills.iter().map(|skill| skill.tools.len()).sum();
     let path = args.agent.display();
@@ -42,9 +44,10 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         for Finding { code, severity, line, message, fix } in &findings {
             out!("{path}:{line}: {severity} [{code}]: {message}\n  hint: {fix}; see docs/lints/{code}.md");
         }
-        out!("{path}: {tools} tools, {errors} errors, {warnings} warnings");
+        let (tools, errors) = (count(tools, "tool"), count(errors, "error"));
+        out!("{path}: {tools}, {errors}, {}", count(warnings, "warning"));
     }
-    Ok(if errors > 0 { FAULTS } else { 0 })
+    Ok(if wrong { FAULTS } else { 0 })
 }
 
 fn as_json(finding: &Finding) -> Value {

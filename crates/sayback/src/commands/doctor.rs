@@ -26,22 +26,29 @@ pub(crate) struct Args {
 /// What was found so far.
 #[derive(Default)]
 struct Findings {
-    missing: u32,
+    missing: Vec<String>,
+    /// Nothing is printed.
+    quiet: bool,
 }
 
 impl Findings {
     fn say(&mut self, works: bool, what: &str, mend: &str) {
-        self.missing += u32::from(!works);
+        if !works {
+            self.missing.push(format!("{what}: {mend}"));
+        }
+        if self.quiet {
+            return;
+        }
         let mend = if works { String::new() } else { format!("\n        mend: {mend}") };
         out!("{} {what}{mend}", if works { "ok     " } else { "missing" });
     }
 
     /// What a spoken call uses where it is there, and can do without: it is named, and not counted.
     fn better(&self, here: bool, what: &str, without: &str, mend: &str) {
-        if here {
-            out!("ok      {what}");
-        } else {
-            out!("without {what}: {without}\n        mend: {mend}");
+        match (self.quiet, here) {
+            (true, _) => {}
+            (false, true) => out!("ok      {what}"),
+            (false, false) => out!("without {what}: {without}\n        mend: {mend}"),
         }
     }
 }
@@ -59,8 +66,17 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         }
         None => machine(&manifest, &mut findings)?,
     }
-    out!("{} missing", findings.missing);
-    Ok(if findings.missing > 0 { MISSING } else { 0 })
+    out!("{} missing", findings.missing.len());
+    Ok(if findings.missing.is_empty() { 0 } else { MISSING })
+}
+
+/// What an agent needs and is not here, each with the step that mends it. Nobody is asked over the network.
+#[cfg(feature = "serve")]
+pub(crate) fn missing(file: &AgentFile) -> Result<Vec<String>, Stop> {
+    let manifest = Manifest::load().map_err(Stop::unusable)?;
+    let mut findings = Findings { quiet: true, ..Findings::default() };
+    agent(file, &manifest, &mut findings)?;
+    Ok(findings.missing)
 }
 
 fn machine(manifest: &Manifest, findings: &mut Findings) -> Result<(), Stop> {

@@ -1,5 +1,7 @@
 //! `sayback models`: what there is, and getting it.
 
+use std::collections::BTreeSet;
+
 use clap::{Args as ClapArgs, Subcommand};
 use sayback_providers::models::{Manifest, ModelError, ProgressBar};
 
@@ -56,8 +58,10 @@ fn list(manifest: &Manifest) -> Result<u8, Stop> {
         let size = format!("{:.1} MB", model.size() as f64 / 1e6);
         out!("{:<28} {:>9}  {:<24} {:<8} {}", model.name, size, model.licence, here, model.role);
         for file in &model.files {
-            for source in &file.sources {
-                out!("  {:<26} sha256 {}", file.name, source.sha256());
+            // Two sources of one file have one checksum.
+            let sums: BTreeSet<_> = file.sources.iter().map(|source| source.sha256()).collect();
+            for sum in sums {
+                out!("  {:<26} sha256 {sum}", file.name);
             }
         }
     }

@@ -16,7 +16,7 @@ use sayback_replay::report::{
     CallPage, EventLog, Outcome, Recording, RunResult, Tally, call_page, junit_xml, outcome_json,
     write_outcome,
 };
-use sayback_replay::run::{CallRun, run_scenario};
+use sayback_replay::run::{CallRun, SoundError, run_scenario};
 use sayback_replay::scenario::{
     Fault, Matcher, Scenario, ScenarioError, SpeechMode, check_expectations, load_scenario,
 };
@@ -27,6 +27,7 @@ use serde_json::Value;
 use crate::answered::Answered;
 use crate::engines::{Grounding, Waits, load_agent, read_in_llm, sound};
 use crate::exit::{MISSING, Stop, unwritable};
+use crate::kinds::{Kind, other_than};
 use crate::tuned::wait_for_the_model;
 
 mod recorded;
@@ -97,6 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         Some(file) => vec![recorded::tell(&find(&args.paths)?, file, args.agent.as_deref())?],
         None => find(&args.paths)?,
     };
+    can_be_written(args)?;
     let shared = Shared::new()?;
     let done = run_all(&files, args, &shared);
     let status = report(args, &done)?;
@@ -206,6 +208,7 @@ fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Stop> {
         } else if path.is_dir() {
             search(path, &mut files)?;
         } else if path.exists() {
+            other_than(Kind::Scenario, path)?;
             files.push(path.clone());
         } else {
             let hint = "name a *.call.toml file, a recorded call, or a folder of them";
@@ -284,7 +287,7 @@ fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
     let mut scenario = match load_scenario(file) {
         Ok(scenario) => scenario,
         Err(error @ ScenarioError::Unreadable { .. }) => {
-            return unusable(name(), vec![fault(file, &error.to_string())]);
+            return unusable(name(), vec![fault(file, (1, 1), &error.to_string())]);
         }
         Err(error) => return unusable(name(), error.faults().to_vec()),
     };
@@ -300,11 +303,12 @@ fn run_one(file: &Path, args: &Args, shared: &Shared) -> Done {
     }
     let ran = shared
         .engines(&scenario, mode, agent)
-        .and_then(|engines| run_scenario(&scenario, mode, &engines).map_err(|error| error.to_string()));
+        .map_err(|message| fault(file, scenario.agent_at, &message))
+        .and_then(|engines| run_scenario(&scenario, mode, &engines).map_err(|error| unheard(file, &error)));
     let run = match ran {
         Ok(run) => run,
-        Err(message) => {
-            let faults = agent_faults(shared, agent).unwrap_or_else(|| vec![fault(file, &message)]);
+        Err(found) => {
+            let faults = agent_faults(shared, agent).unwrap_or_else(|| vec![found]);
             return unusable(scenario.title.clone(), faults);
         }
     };
@@ -384,9 +388,17 @@ fn ms(span: Duration) -> f64 {
 }
 
 /// A fault of something that the file names: the message brings its own place and hint.
-fn fault(file: &Path, message: &str) -> Fault {
+fn fault(file: &Path, (line, column): (usize, usize), message: &str) -> Fault {
     let (message, hint) = message.split_once("\n  hint: ").unwrap_or((message, "see the message"));
-    Fault { path: file.to_owned(), line: 1, column: 1, message: message.to_owned(), hint: hint.to_owned() }
+    Fault { path: file.to_owned(), line, column, message: message.to_owned(), hint: hint.to_owned() }
+}
+
+/// A scenario that cannot be run on sound, at the line that is to blame.
+fn unheard(file: &Path, error: &SoundError) -> Fault {
+    let line = error.line().unwrap_or(1);
+    let message = error.to_string();
+    let place = format!("{}:{line}: ", file.display());
+    fault(file, (line, 1), message.strip_prefix(&place).unwrap_or(&message))
 }
 
 fn report(args: &Args, done: &[Done]) -> Result<u8, Stop> {
@@ -422,6 +434,30 @@ fn report(args: &Args, done: &[Done]) -> Result<u8, Stop> {
     };
     crate::out::note("standard output", written);
     Ok(tally.exit_status())
+}
+
+/// Tries every place that is written to behind the calls: they may take long, and would have been for nothing.
+fn can_be_written(args: &Args) -> Result<(), Stop> {
+    let log = args.events.as_deref().filter(|path| *path != Path::new("-"));
+    for file in [log, args.junit.as_deref()].into_iter().flatten() {
+        try_file(file)?;
+    }
+    for folder in [args.html.as_deref(), args.record.as_deref()].into_iter().flatten() {
+        std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+        try_file(&folder.join(".sayback-writes-here"))?;
+    }
+    Ok(())
+}
+
+/// Opens a file to write to it, and leaves everything as it was.
+fn try_file(path: &Path) -> Result<(), Stop> {
+    let new = !path.exists();
+    File::options().append(true).create(true).open(path).map_err(|error| unwritable(path, &error))?;
+    if new {
+        // What it is there for is written over it later.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 fn write_events(path: &Path, done: &[Done]) -> Result<(), Stop> {

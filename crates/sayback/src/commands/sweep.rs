@@ -10,6 +10,7 @@ use sayback_replay::sweep::{Sweep, SweepError, SweepPlan, parse_offset, sweep, s
 
 use super::replay::{Shared, Speech};
 use crate::exit::{FAULTS, MISSING, Stop, UNUSABLE};
+use crate::kinds::{Kind, other_than};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
 }
 
 fn one(file: &Path, args: &Args, shared: &Shared) -> Result<u8, Stop> {
+    other_than(Kind::Scenario, file)?;
     let scenario = load_scenario(file).map_err(Stop::unusable)?;
     let found = found(file, &scenario, args, shared)?;
     if args.json {

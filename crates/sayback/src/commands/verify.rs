@@ -14,6 +14,8 @@ use serde_json::json;
 
 use crate::engines::{Waits, checking_llm, said_to_check};
 use crate::exit::{FAULTS, Stop};
+use crate::kinds::{Kind, other_than};
+use crate::out::count;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
@@ -46,6 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
     let again = args.check_model.as_deref().map(Again::new).transpose()?;
     let mut faults = 0;
     for folder in &args.bundles {
+        other_than(Kind::Recording, folder)?;
         let mut verified = verify(folder).map_err(Stop::unusable)?;
         let compared = again.as_ref().map(|again| again.compare(folder, &mut verified)).transpose()?;
         // A recording that breaks off may lack anything behind its last line: that is a fault too.
@@ -57,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Stop> {
         }
     }
     if !args.json {
-        out!("{} verified, {faults} faults", args.bundles.len());
+        out!("{} verified, {}", args.bundles.len(), count(faults, "fault"));
     }
     Ok(if faults == 0 { 0 } else { FAULTS })
 }

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::openers::OPENERS;
+
 const NAMES: [&str; 12] =
     ["Alex", "Robin", "Kim", "Sam", "Jo", "Charlie", "Dana", "Lee", "Noa", "Toni", "Mika", "Sasha"];
 /// After these words comes a name.
@@ -59,6 +61,7 @@ impl Neutral {
         };
         neutral.keep = words(keep);
         neutral.keep.extend(words(COMMON));
+        neutral.keep.extend(OPENERS.iter().flat_map(|list| words(list)));
         for text in texts {
             neutral.learn_text(text);
         }
@@ -103,14 +106,18 @@ impl Neutral {
                 .iter()
                 .any(|cue| lower.ends_with(&cue.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()))
             {
-                self.after_cue(&words[index + 1..]);
+                self.after_cue(&words[index + 1..], text.chars().any(char::is_uppercase));
             }
         }
     }
 
-    /// The first word after a cue, and the next one if both look like a name.
-    fn after_cue(&mut self, words: &[&str]) {
+    /// The first word after a cue, and the next one if both look like a name. Where a text has capitals, its names have
+    /// them too: "I am looking for …" names nobody.
+    fn after_cue(&mut self, words: &[&str], capitals: bool) {
         for word in words.iter().take(2) {
+            if capitals && !word.chars().any(char::is_uppercase) {
+                return;
+            }
             let word = bare(word);
             if word.chars().count() < 2 || !word.chars().all(char::is_alphabetic) || self.keeps(&word) {
                 return;
@@ -327,6 +334,54 @@ mod tests {
             spoken.contains(&format!("is {first}")),
             "said and typed, it is the same number: {spoken} {typed}"
         );
+    }
+
+    #[test]
+    fn what_sentences_begin_with_is_no_name() {
+        for opener in [
+            "Thank you",
+            "Good morning",
+            "Could you",
+            "Well then",
+            "Guten Morgen",
+            "Vielen Dank",
+            "Könnte ich",
+            "Buenos días",
+            "Muchas gracias",
+            "Quisiera reservar",
+            "Bonjour",
+            "Merci beaucoup",
+            "D'accord",
+            "Bom dia",
+            "Muito obrigado",
+            "Gostaria de",
+            "Namaste ji",
+            "Dhanyavaad",
+            "Arigatou gozaimasu",
+            "Moshi moshi",
+            "ありがとうございます",
+            "धन्यवाद",
+            "I am looking for something",
+            "This is fine",
+        ] {
+            // At the beginning, in the middle, and as a field by itself.
+            let said = [format!("{opener} Maria Lopez."), format!("book it {opener}, Maria")];
+            let input = json!({"note": opener, "name": "Maria Lopez"});
+            let mut neutral = Neutral::learn("", &said, std::slice::from_ref(&input));
+            assert_eq!(neutral.text(opener), opener);
+            assert_eq!(neutral.value(&input)["note"], opener);
+            let told = said.iter().map(|text| neutral.text(text)).collect::<String>();
+            assert!(!told.contains("Maria") && !told.contains("Lopez"), "{told}");
+        }
+    }
+
+    #[test]
+    fn names_after_a_cue_go_with_capitals_and_without() {
+        for said in ["My name is Maria Lopez", "my name is maria lopez", "hello this is maria", "I'm Maria"] {
+            let mut neutral = Neutral::learn("", &[said.to_owned()], &[]);
+            let told = neutral.text(said).to_lowercase();
+            assert!(!told.contains("maria") && !told.contains("lopez"), "{told}");
+        }
     }
 
     #[test]

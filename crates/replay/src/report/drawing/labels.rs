@@ -2,6 +2,8 @@
 
 /// How far a label may be moved to the right of what it names.
 const FARTHEST: f64 = 90.0;
+/// Between two labels of a row, so that they do not read as one.
+const GAP: f64 = 8.0;
 
 /// Rows of labels, filled from the left.
 pub(super) struct Rows {
@@ -22,7 +24,7 @@ impl Rows {
         if moved - x > FARTHEST {
             return None;
         }
-        self.ends[row] = moved + width;
+        self.ends[row] = moved + width + GAP;
         Some((row, moved))
     }
 }
@@ -36,7 +38,7 @@ mod tests {
         let mut rows = Rows::new(2);
         assert_eq!(rows.place(0.0, 100.0), Some((0, 0.0)));
         assert_eq!(rows.place(10.0, 100.0), Some((1, 10.0)));
-        assert_eq!(rows.place(50.0, 300.0), Some((0, 100.0)));
+        assert_eq!(rows.place(50.0, 300.0), Some((0, 108.0)));
         assert_eq!(rows.place(120.0, 300.0), Some((1, 120.0)));
         assert_eq!(rows.place(130.0, 10.0), None);
     }

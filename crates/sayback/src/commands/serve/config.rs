@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sayback_agentfile::parse_duration;
+use sayback_runtime::fault::{slip, utf8};
 use sayback_runtime::switchboard::Limits;
 use sayback_server::webhook::Webhook;
 use sayback_server::{Bounds, HttpLimits, TlsFiles, Token};
@@ -22,6 +23,7 @@ use toml::Spanned;
 
 use super::stores::{LedgerSettings, ObjectsAt, StoreSettings, Stored};
 use crate::exit::Stop;
+use crate::kinds::{Kind, other_than};
 #[cfg(feature = "telemetry")]
 use crate::telemetry::TelemetrySettings;
 
@@ -252,11 +254,15 @@ pub(crate) fn load(path: &Path) -> Result<Config, Stop> {
             path.display()
         ))
     };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    other_than(Kind::Server, path)?;
+    let text = utf8(path, std::fs::read(path).map_err(unreadable)?);
+    let text = text.map_err(|fault| Stop::unusable(format!("{fault:#}")))?;
     let source = Source { path, text: &text };
     let written: Written = toml::from_str(&text).map_err(|error| {
         let message = error.message().lines().collect::<Vec<_>>().join(", ");
-        source.stop(error.span().map_or(0, |span| span.start), &message, "see docs/server.md")
+        let hint = slip(&message).map(|word| format!("did you mean `{word}`?"));
+        let hint = hint.as_deref().unwrap_or("see docs/server.md");
+        source.stop(error.span().map_or(0, |span| span.start), &message, hint)
     })?;
     resolve(&source, written)
 }

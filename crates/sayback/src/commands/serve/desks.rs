@@ -1,6 +1,6 @@
 //! Who answers: agent files, read anew when they change, and their engines, loaded once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -58,6 +58,15 @@ impl AgentDesks {
             }
         }
         Ok(Self { agents, names, made: Mutex::default(), engines: Mutex::default() })
+    }
+
+    /// What its agents need and is not here, each once with the step that mends it.
+    pub(crate) fn missing(&self) -> Result<Vec<String>, Stop> {
+        let mut all = BTreeSet::new();
+        for choice in self.agents.values() {
+            all.extend(crate::commands::doctor::missing(&load_agent(&choice.file)?)?);
+        }
+        Ok(all.into_iter().collect())
     }
 
     /// Loads everything that calls will need, so that the first of them does not wait for it.

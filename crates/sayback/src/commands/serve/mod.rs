@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// The server's file
     #[arg(default_value = "configs/hosted.toml")]
     config: PathBuf,
-    /// Reads the server's file and its agents, says what is wrong, and does not start
+    /// Reads the server's file and its agents, says what is wrong or missing, and does not start
     #[arg(long)]
     check: bool,
 }
@@ -64,6 +64,14 @@ pub(crate) fn run(args: &Args, beside: Option<BoxFuture<'static, ()>>) -> Result
     let tls = config.tls.clone().map(Tls::new).transpose().map_err(unusable)?;
     let desks = Arc::new(AgentDesks::new(config.agents.clone())?);
     if args.check {
+        let missing = desks.missing()?;
+        if !missing.is_empty() {
+            let what = missing.join("\n  ");
+            return Err(Stop::missing(format!(
+                "{}: missing for its agents:\n  {what}",
+                args.config.display()
+            )));
+        }
         out!("{}: all is well", args.config.display());
         return Ok(0);
     }
