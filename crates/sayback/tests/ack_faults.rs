@@ -202,6 +202,7 @@ fn call(words: &'static [&'static str], asks: usize) -> impl Strategy<Value = Sc
                 path: "random.call.toml".into(),
                 title: "random".to_owned(),
                 agent: "clinic.toml".into(),
+                agent_at: (2, 1),
                 speech: SpeechMode::Text,
                 line,
                 callers,
