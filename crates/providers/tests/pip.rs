@@ -83,7 +83,8 @@ fn fetch(folder: &Path) -> Option<Output> {
 fn fetch_as_child() {
     let outcome = Manifest::load().unwrap().fetch("m", &mut |step| {
         if let Progress::Advanced { done, .. } = step {
-            writeln!(std::io::stderr(), "at {done}").unwrap();
+            let mut told = std::io::stderr();
+            writeln!(told, "at {done}").unwrap();
         }
     });
     if let Err(error) = outcome {

@@ -144,8 +144,9 @@ fn vc_65_of_processes_that_race_for_a_hold_one_runs_it() {
 /// What the other processes do.
 fn race(path: &Path) {
     let racer = Racer::on(path);
+    let mut told = std::io::stdout();
     for line in std::io::stdin().lines() {
         let won = racer.wins(line.unwrap().trim().parse().unwrap());
-        writeln!(std::io::stdout(), "{}", if won { "won" } else { "lost" }).unwrap();
+        writeln!(told, "{}", if won { "won" } else { "lost" }).unwrap();
     }
 }

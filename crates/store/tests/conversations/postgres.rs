@@ -102,7 +102,8 @@ async fn race(url: &str) {
                 if journal.begin(&confirmed(hold, 1), &snapshot(u64::from(hold), "")).await.unwrap()
                     == Begun::Fresh
                 {
-                    writeln!(std::io::stdout(), "won {hold}").unwrap();
+                    let mut told = std::io::stdout();
+                    writeln!(told, "won {hold}").unwrap();
                 }
             }
         }));

@@ -107,7 +107,8 @@ async fn race(url: &str, yeses: u32) {
                 start.wait().await;
                 let app = ledger.of_app(&format!("app{}", yes / 1_000));
                 if reason(&app, &format!("s{yes}")).await.unwrap() == Reason::Confirmed {
-                    writeln!(std::io::stdout(), "used {yes}").unwrap();
+                    let mut told = std::io::stdout();
+                    writeln!(told, "used {yes}").unwrap();
                 }
             }
         }));
