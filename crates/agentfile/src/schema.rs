@@ -29,7 +29,7 @@ pub struct Schema {
 }
 
 /// The formats that texts are checked against.
-const FORMATS: [&str; 22] = [
+const FORMATS: [&str; 20] = [
     "date",
     "date-time",
     "time",
@@ -38,9 +38,7 @@ const FORMATS: [&str; 22] = [
     "local-time",
     "phone",
     "email",
-    "idn-email",
     "hostname",
-    "idn-hostname",
     "ipv4",
     "ipv6",
     "uri",

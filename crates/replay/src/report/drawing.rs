@@ -21,6 +21,8 @@ const WIDEST: f64 = 16_000.0;
 const TAIL_MS: f64 = 600.0;
 /// Width of a letter at the size that labels are set in.
 const LETTER: f64 = 6.7;
+/// The same of a question, which is bold.
+const BOLD_LETTER: f64 = 7.4;
 const ROW: f64 = 17.0;
 
 /// Samples per ms of what is drawn as a wave.

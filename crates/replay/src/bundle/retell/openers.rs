@@ -14,7 +14,7 @@ pub(super) const OPENERS: [&str; 7] = [
      certainly absolutely of course alright bye goodbye take see let book call cancel change check \
      confirm give make move need send want wait yeah yep nope correct done next today tomorrow tonight \
      someone anyone everything nothing calling looking afraid happy glad interested going trying",
-    "hallo guten guter gute tag morgen abend danke dankeschön vielen herzlichen bitte gern gerne genau \
+    "hallo guten guter gute tag morgen abend danke dank dankeschön vielen herzlichen bitte gern gerne genau \
      richtig gut schön super klar natürlich also dann und oder aber wenn was wer wie wo wann warum welche \
      welcher kann könnte können möchte würde soll darf ist sind war hat haben habe ich du er sie es wir \
      ihr mein meine ihre ihren ihnen ihrem der die das den dem ein eine einen einem auf um am im in für \

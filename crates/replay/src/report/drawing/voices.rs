@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::labels::Rows;
 use super::{
-    AGENT, CALLER, Canvas, LETTER, Lane, SAMPLES_PER_MS, Timeline, Utterance, escaped, shortened, span,
+    AGENT, BOLD_LETTER, CALLER, Canvas, LETTER, Lane, SAMPLES_PER_MS, Timeline, Utterance, escaped,
+    shortened, span,
 };
 
 /// Pixels per column of a wave.
@@ -114,7 +115,8 @@ impl Canvas<'_> {
         let limit = room.clamp(14, 160);
         let heard = shortened(heard, limit);
         let rest = shortened(rest, limit.saturating_sub(heard.chars().count()).max(8));
-        let width = (heard.chars().count() + rest.chars().count()) as f64 * LETTER + 10.0;
+        let letter = if utterance.question { BOLD_LETTER } else { LETTER };
+        let width = (heard.chars().count() + rest.chars().count()) as f64 * letter + 10.0;
         let at = self.x(utterance.started.unwrap_or(utterance.said));
         let Some((row, x)) = rows.place(at, width) else { return };
         let class = if utterance.question { "label ask" } else { "label" };
