@@ -52,7 +52,14 @@ fn is_said(template: &Template, view: View<'_>, (at, own): (usize, &str), text: 
 fn is_blank(text: &str) -> bool {
     let quiet =
         |c: char| SILENT.contains(c) || matches!(c, '\u{2010}'..='\u{2027}' | '\u{3000}'..='\u{3003}');
-    !has_content(text) || text.chars().all(|c| c.is_whitespace() || quiet(c))
+    !has_content(text) || text.chars().all(|c| c.is_whitespace() || quiet(c) || is_mark(c))
+}
+
+/// Whether a character only marks the one before it: an accent, a ring, a stroke.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}')
+        || matches!(c, '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}' | '\u{1d159}'..='\u{1d182}')
+        || matches!(c, '\u{d7b0}'..='\u{d7ff}')
 }
 
 /// Copies an input, and finds or replaces its blanks on the way.
@@ -147,7 +154,7 @@ mod tests {
             "{% set who = to %}Send {{ amount }} to {{ who }}?",
             "Send {{ amount }} to {{ to if amount else 'nobody' }}?",
         ] {
-            for blank in ["", " ", "\n", "...", "–", "\u{200b}", "\"\"", "?!"] {
+            for blank in ["", " ", "\n", "...", "–", "\u{200b}", "\u{300}", "\u{20e3}", "\"\"", "?!"] {
                 let fault = fault_of(source, &json!({"to": blank, "amount": 5, "note": ""}));
                 assert!(
                     fault.as_ref().is_some_and(|f| f.starts_with("`to` is empty")),

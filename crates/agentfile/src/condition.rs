@@ -129,7 +129,31 @@ fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(10_000));
+    environment.add_filter("float", |value: minijinja::Value| number(&value, true));
+    environment.add_filter("int", |value: minijinja::Value| number(&value, false));
     environment
+}
+
+/// A number of a number, or of a text that is one to the last figure. The engine's own filters make something of
+/// everything: "nan", which is above nothing and below nothing, or a figure behind the point less.
+fn number(value: &minijinja::Value, fraction: bool) -> Result<f64, minijinja::Error> {
+    let cannot =
+        || minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, "this is not plainly a number");
+    let text = match value.as_str() {
+        Some(text) => text.trim().to_owned(),
+        None if value.is_number() => value.to_string(),
+        None => return Err(cannot()),
+    };
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(&text);
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+    let figures = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // As many as a binary fraction of 64 bits keeps.
+    let exact = whole.len() + part.len() <= 15;
+    let is_whole = part.bytes().all(|byte| byte == b'0');
+    if !figures(whole) || !figures(part) || !exact || !(fraction || is_whole) {
+        return Err(cannot());
+    }
+    text.parse().map_err(|_| cannot())
 }
 
 fn lookup<'v>(input: &'v Value, path: &str) -> Option<&'v Value> {
@@ -230,6 +254,30 @@ mod tests {
             "missing is defined and small > 100",
         ] {
             assert!(asks(source, &input), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_not_plainly_a_number_asks() {
+        for text in
+            ["nan", "-nan", "inf", "-inf", "1e3", "0x10", "", "100.0000000000000000001", "1,5", "5 euros"]
+        {
+            for source in ["x | float > 100", "x | int > 100", "100 < x | float"] {
+                assert!(Condition::compile(source).unwrap().asks(&json!({ "x": text })), "{source} {text}");
+            }
+        }
+        for (source, text, asks) in [
+            ("x | float > 100", "99.5", false),
+            ("x | float > 100", " 100.5", true),
+            ("x | int > 100", "100", false),
+            ("x | int > 100", "100.9", true),
+            ("x | float > 100", "-250", false),
+        ] {
+            assert_eq!(
+                Condition::compile(source).unwrap().asks(&json!({ "x": text })),
+                asks,
+                "{source} {text}"
+            );
         }
     }
 

@@ -16,7 +16,8 @@ const CONFIRM_NOTE: &str = "Calling this asks the caller to confirm: the system 
 for the answer. Do not ask for confirmation yourself, and never say or imply that it has been done before the result \
 says so.";
 
-/// Everything that makes a tool what it is. A yes given to one definition never runs another (VC-72).
+/// Everything that makes a tool what it is. A yes given to one definition runs another only if that asks the very same
+/// question about the very same input (VC-72).
 #[derive(Debug)]
 pub(crate) struct Definition<'a> {
     pub(crate) name: &'a str,

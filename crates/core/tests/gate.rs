@@ -207,7 +207,7 @@ fn vc_59_a_wordless_sound_in_grace_only_delays_the_run() {
 fn vc_46_keys_follow_the_same_rule() {
     let mut policy = Policy::default();
     policy.confirm.keypad = true;
-    check(&policy, &after_asked("5400 digit 1"), "dtmf\n5650 tool.started\n! run c1 by 1\n- ! check");
+    check(&policy, &after_asked("5400 digit 1"), "dtmf\n6000 tool.started\n! run c1 by 1\n- ! check");
     check(
         &policy,
         &after_asked("5400 digit 2"),
@@ -223,6 +223,66 @@ fn vc_46_keys_follow_the_same_rule() {
         &after_asked("5400 digit 1"),
         "question.heard\n- tool.started\n- question.dropped",
     );
+}
+
+#[test]
+fn vc_46_keys_in_a_row_are_a_number_and_no_yes() {
+    let mut policy = Policy::default();
+    policy.confirm.keypad = true;
+    for dialled in [
+        "5400 digit 1\n5900 digit 3",
+        "5400 digit 5\n5900 digit 1",
+        "5400 digit 5\n5700 digit 1\n6000 digit 1",
+        "5400 digit 1\n5600 digit 1\n5800 digit #",
+        "5400 digit 1\n5800 digit 2",
+    ] {
+        check(&policy, &after_asked(&format!("{dialled}\n9000 tick")), "dtmf\n- tool.started\n- ! check");
+    }
+    // By itself it is one again, and one that was pressed twice is one yes.
+    check(&policy, &after_asked("5400 digit 5\n6000 digit 1"), "6600 tool.started\n! run c1 by 1");
+    check(&policy, &after_asked("5400 digit 1\n5700 digit 1"), "6300 tool.started\n! run c1 by 1");
+}
+
+// A key is no answer to "no, do not": the words are judged, whichever came first.
+#[test]
+fn vc_46_words_beside_a_key_decide() {
+    let mut policy = Policy::default();
+    policy.confirm.keypad = true;
+    let keyed = |words: &str, verdict: &str| {
+        after_asked(&format!(
+            "5100 speech 2 5100
+             5600 digit 1
+             5700 end 2 5650
+             5900 words 2 {words}
+             6100 check c1 {verdict}"
+        ))
+    };
+    check(
+        &policy,
+        &keyed("no do not book it", "no"),
+        "! check c_01 no do not book it\nquestion.dropped question=h_01 reason=declined\n- tool.started",
+    );
+    check(
+        &policy,
+        &keyed("yes", "yes"),
+        "! check c_01 yes\ntool.started\n! run c1 by yes\n- question.dropped",
+    );
+}
+
+// A loudspeaker's sound comes back to the microphone behind the horizon: its last word is nobody's answer.
+#[test]
+fn vc_39_the_last_word_of_the_question_coming_back_is_no_answer() {
+    let answered = |onset: u32, words: &str| {
+        let (end, said, checked) = (onset + 300, onset + 500, onset + 700);
+        after_asked(&format!(
+            "{onset} speech 2 {onset}\n{end} end 2 {end}\n{said} words 2 {words}\n{checked} check c1 yes"
+        ))
+        .replace("Shall I book Thursday at three?", "I book Thursday at three. Okay?")
+    };
+    check(&Policy::default(), &answered(5_300, "Okay."), "answer.checked\n- tool.started");
+    check(&Policy::default(), &answered(5_300, "Okay, yes."), "tool.started\n! run c1 by Okay, yes.");
+    // So late it is the caller's own.
+    check(&Policy::default(), &answered(7_300, "Okay."), "tool.started\n! run c1 by Okay.");
 }
 
 #[test]

@@ -253,6 +253,26 @@ fn what_is_said_with_a_yes_must_be_what_was_asked_and_where() {
 
 /// Values, details and deeds that the question has, but not as the reply has them.
 #[test]
+fn what_sounds_like_a_yes_and_refuses_laughs_or_doubles_is_none() {
+    for (language, question, yes, other) in [
+        ("en", "Shall I send 50 euros to Bob?", "Yes, fifty, to Bob.", "Yes, fifty fifty."),
+        ("en", "Shall I send 50 euros to Bob?", "Yes, and fifty is right.", "Yes, 50 to Bob and 50 to Bob."),
+        ("de", "Soll ich 50 Euro an Bob senden?", "Ja, 50 an Bob, ja, 50.", "Ja, 50 an Bob und 50 an Bob."),
+        ("fr", "Dois-je envoyer 50 euros à Bob ?", "Bon, d'accord.", "Bon."),
+        ("en", "Shall I send 50 euros to Bob?", "That's fine.", "That's okay, thanks."),
+        ("en", "Shall I send 50 euros to Bob?", "yes", "y\u{337}e\u{337}s\u{337}"),
+        ("de", "Soll ich 50 Euro an Bob senden?", "Ja, gut, danke.", "Schon gut, danke."),
+        ("es", "¿Le envío 50 euros a Bob?", "Sí, está bien.", "Ja ja ja"),
+        ("pt", "Envio 50 reais para o Bob?", "Sim, pode enviar.", "Já."),
+        ("fr", "Dois-je envoyer 50 euros à Bob ?", "Oui, merci.", "Ça va, merci."),
+        ("hi", "क्या मैं बॉब को 50 यूरो भेज दूँ?", "हाँ, भेज दो।", "हा हा"),
+    ] {
+        assert_eq!(fired_in(language, question, yes), None, "{language}: {yes}");
+        assert!(fired_in(language, question, other).is_some(), "{language}: {other}");
+    }
+}
+
+#[test]
 fn what_a_yes_names_must_be_named_together_in_the_question() {
     let swap = "I'll cancel Friday and book Monday at ten instead. Is that right?";
     let pay = "I'll transfer 5,000 euros to Bob Meyer today. Do you confirm?";
@@ -283,10 +303,6 @@ fn what_a_yes_names_must_be_named_together_in_the_question() {
         ("en", flat, "Yes, apartment 4B.", "Yes, apartment 4D."),
         ("en", flat, "yes twenty seven maple street four b", "Yes, 27 Maple Street, B4."),
         ("en", plate, "Yes, BMK 412.", "Yes, B M K 4 1 2 D."),
-        ("en", "Shall I send 50 euros to Bob?", "Yes, fifty, to Bob.", "Yes, fifty fifty."),
-        ("en", "Shall I send 50 euros to Bob?", "Yes, and fifty is right.", "Yes, 50 to Bob and 50 to Bob."),
-        ("de", "Soll ich 50 Euro an Bob senden?", "Ja, 50 an Bob, ja, 50.", "Ja, 50 an Bob und 50 an Bob."),
-        ("fr", "Dois-je envoyer 50 euros à Bob ?", "Bon, d'accord.", "Bon."),
         ("en", visit, "Yes, that's my email.", "Yes, and my phone number."),
         ("en", visit, "Yes, Anna at example dot com, at three.", "Yes, anna underscore at example dot com."),
         ("en", visit, "Yes, on Thursday.", "Yes, on Thursdays."),

@@ -24,9 +24,16 @@ pub(super) fn markup(words: &str) -> Option<char> {
     None
 }
 
+/// Marks that strike a letter out.
+const STRUCK: [core::ops::RangeInclusive<char>; 3] =
+    ['\u{334}'..='\u{338}', '\u{20d2}'..='\u{20d3}', '\u{20e5}'..='\u{20eb}'];
+
 /// The first picture or sign of which it is not known that it only agrees: a thumb down takes a yes back.
 pub(super) fn strange(words: &str) -> Option<char> {
     words.chars().find(|&c| {
+        if STRUCK.iter().any(|marks| marks.contains(&c)) {
+            return true;
+        }
         let script = c.is_alphanumeric() || c.is_whitespace() || super::text::fold(c).is_none();
         let indic = matches!(c, '\u{900}'..='\u{97f}');
         let tone = matches!(c, '\u{1f3fb}'..='\u{1f3ff}' | '\u{fe0f}' | '\u{30fb}' | '\u{30fc}');

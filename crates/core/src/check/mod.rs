@@ -65,6 +65,13 @@ pub fn unanswerable(language: &str, question: &str) -> Option<Unanswerable> {
     denial.or(asked.choice.then_some(Unanswerable::Choice))
 }
 
+/// Whether a question ends with these words, however they are written.
+pub fn ends_with(question: &str, words: &str) -> bool {
+    let (question, words) = (text::tokens(question), text::tokens(words));
+    let tail = question.len().checked_sub(words.len()).and_then(|from| question.get(from..));
+    !words.is_empty() && tail.is_some_and(|tail| tail.iter().zip(&words).all(|(a, b)| a.text == b.text))
+}
+
 /// Whether the words are an affirmation and nothing else: "yes, that's right, thank you".
 ///
 /// A value or any other word makes it false, and so does an unknown language.

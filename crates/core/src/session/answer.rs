@@ -22,7 +22,7 @@ use crate::ids::{CheckId, SegmentId};
 use crate::policy::{Adjacency, AfterHangup, QuestionBargeIn};
 use crate::segment::{Segment, Words};
 use crate::session::Session;
-use crate::session::gate::{Answer, Check, Hold, Stage};
+use crate::session::gate::{Answer, Check, Hold, KEYS_IN_A_ROW, Stage};
 use crate::session::hear::Place;
 use crate::time::Time;
 
@@ -63,14 +63,12 @@ impl Session {
         }
     }
 
-    /// Words that go on after a key count more than the key: it may be taken back (row 28).
+    /// Words beside a key count more than the key, whichever came first: it may have been taken back (row 28), or
+    /// pressed by somebody who had just said no.
     fn void_key(&mut self) {
         let Some(hold) = self.gate.heard() else { return };
-        let Some((_, start)) = hold.answer.digit else { return };
-        let later = |s: &Segment| s.may_have_words() && s.offset.is_none_or(|offset| offset > start);
-        if self.answer_segments(hold).any(later)
-            && let Some(hold) = self.gate.open_mut()
-        {
+        let spoken = hold.answer.digit.is_some() && self.answer_segments(hold).any(Segment::may_have_words);
+        if spoken && let Some(hold) = self.gate.open_mut() {
             (hold.answer.digit, hold.answer.reported) = (None, false);
         }
     }
@@ -302,7 +300,9 @@ impl Session {
         let quiet = if hold.terms.irreversible { confirm.quiet_irreversible } else { confirm.quiet };
         let sign = if self.line.frames { self.segmenter.last_sign } else { self.segments.last_offset() };
         let calm = sign.map_or(Time::ZERO, |sign| sign + quiet);
-        Some((complete + confirm.grace).max(calm))
+        let keyed = hold.answer.row.filter(|_| hold.answer.digit.is_some());
+        let alone = keyed.map_or(Time::ZERO, |(last, _)| last + KEYS_IN_A_ROW);
+        Some((complete + confirm.grace).max(calm).max(alone))
     }
 
     pub(crate) fn on_grace_over(&mut self) {
@@ -392,7 +392,7 @@ impl Session {
         match (hold.stage, hold.asking.horizon()) {
             (Stage::Heard, Some(horizon)) if start >= horizon => {
                 if let Some(hold) = self.gate.open_mut() {
-                    hold.answer.digit = Some((digit, start)).filter(|_| digit == '1').or(hold.answer.digit);
+                    hold.answer.press(digit, start);
                 }
                 if digit == '2' {
                     self.note_refusing_key(start, horizon);

@@ -79,8 +79,27 @@ pub(crate) struct Answer {
     pub(crate) check: Option<Check>,
     /// A key that said yes, and when it went down.
     pub(crate) digit: Option<(char, Time)>,
+    /// The row of keys that is being pressed: when its last one went down, and whether it is more than ones.
+    pub(crate) row: Option<(Time, bool)>,
     /// The verdict was reported.
     pub(crate) reported: bool,
+}
+
+/// Two keys closer than this are dialled in a row: a number, not an answer.
+pub(crate) const KEYS_IN_A_ROW: Duration = Duration::from_millis(600);
+
+impl Answer {
+    /// A key that went down behind the horizon: 1 says yes, if it stands alone. Pressed twice it is still one yes.
+    pub(crate) fn press(&mut self, digit: char, start: Time) {
+        let dialled = self.row.is_some_and(|(last, dialled)| dialled && start.since(last) < KEYS_IN_A_ROW);
+        let dialled = dialled || digit != '1';
+        self.row = Some((start, dialled));
+        if dialled {
+            (self.digit, self.reported) = (None, false);
+        } else {
+            self.digit = Some((digit, start));
+        }
+    }
 }
 
 /// An answer as it was judged last, since the question was last said.

@@ -13,6 +13,9 @@ use crate::session::gate::Hold;
 /// How much quiet may lie between an answer and a sound that counts as beside it.
 const BESIDE: Duration = Duration::from_millis(1_000);
 
+/// How late the agent's own voice may come back. A satellite's echo takes half a second, a wireless loudspeaker's less.
+const ECHO: Duration = Duration::from_millis(2_000);
+
 impl Session {
     pub(crate) fn on_measured(&mut self, id: SegmentId, level_db: Option<i16>, speakers: Option<u8>) {
         if let Some(segment) = self.segments.get_mut(id) {
@@ -58,8 +61,20 @@ impl Session {
             first.offset.is_none_or(|offset| second.onset.latest.since(offset) <= BESIDE)
         };
         let answer: Vec<&Segment> = self.answer_segments(hold).filter(|s| s.text().is_some()).collect();
+        if self.is_own_echo(hold, &answer) {
+            return Some("own_echo");
+        }
         let phantom = |s: &&Segment| s.phantom && answer.iter().any(|answer| near(s, answer));
         self.segments.iter().any(|s| phantom(&s)).then_some("phantom_beside")
+    }
+
+    /// Whether the answer is what the question ended with, so soon behind it that it may be the question coming back: of
+    /// "… Okay?" the last word may return behind the horizon, by a loudspeaker or a far end's echo.
+    fn is_own_echo(&self, hold: &Hold, answer: &[&Segment]) -> bool {
+        let Some(horizon) = hold.asking.horizon().filter(|_| !self.line.chat) else { return false };
+        let soon = answer.iter().all(|s| s.onset.earliest.since(horizon) <= ECHO);
+        let words: Vec<&str> = answer.iter().filter_map(|s| s.text()).collect();
+        !answer.is_empty() && soon && check::ends_with(&hold.question, &words.join(" "))
     }
 
     /// The median level of what the caller said so far, this answer apart. Of an even number the lower one of the middle

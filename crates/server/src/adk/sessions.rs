@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sayback_core::{ApprovalId, ApprovalWish, CallStart, Event, SettledApproval};
+use sayback_core::{ApprovalId, ApprovalWish, CallStart, Event, SettledApproval, Time};
 use sayback_runtime::approvals::{ApprovalError, ApprovalQueue, Asker};
 use sayback_runtime::approver::{ask, outcome, queue_id, written as request_of};
 use sayback_runtime::calls::CallView;
@@ -401,13 +401,15 @@ impl Sessions {
     /// # Errors
     /// There is no such session, or the message cannot be taken: then nothing has happened.
     pub async fn run(&self, key: &SessionKey, content: &Content, by: &str) -> Result<Run, SessionError> {
+        // What waits for its turn was said when it came: a yes from before the question is none to it.
+        let came = Clock::start();
         let said = content.said()?;
         let (open, turn) = self.turn(key).await?;
         // What it came to by itself since it was opened again was told to nobody.
         let untold = open.untold.swap(usize::MAX, Ordering::AcqRel);
         let event = match said {
-            Said::Text(text) => Some(open.message(text)),
-            Said::Answers(answers) => self.answer(&open, &answers, by).await?,
+            Said::Text(text) => Some(open.message(text, &came)),
+            Said::Answers(answers) => self.answer(&open, &answers, (by, &came)).await?,
         };
         let (reached, written) = (open.log.reached(), open.written.subscribe());
         if let Some(event) = event {
@@ -439,7 +441,12 @@ impl Sessions {
 
     /// Answers requests: each is looked at before any is answered, so that a message is taken whole or not at all.
     /// `None`: all of them were answered before, and nothing comes of it (ADK-16).
-    async fn answer(&self, open: &Open, answers: &[Answer], by: &str) -> Result<Option<Event>, SessionError> {
+    async fn answer(
+        &self,
+        open: &Open,
+        answers: &[Answer],
+        (by, came): (&str, &Clock),
+    ) -> Result<Option<Event>, SessionError> {
         let asked = open.log.asked();
         // One that came up outside a run may not be there yet.
         let _ = open.written.subscribe().wait_for(|written| *written >= asked.len()).await;
@@ -466,7 +473,7 @@ impl Sessions {
         }
         Ok(match (settled.is_empty(), stray) {
             (false, _) => Some(Event::Approvals(settled)),
-            (true, true) => Some(open.message(NO_ANSWER.to_owned())),
+            (true, true) => Some(open.message(NO_ANSWER.to_owned(), came)),
             (true, false) => None,
         })
     }
@@ -479,9 +486,10 @@ impl Open {
         let _ = self.call.try_send(Event::HungUp);
     }
 
-    /// A message, received now as the conversation sees it.
-    fn message(&self, text: String) -> Event {
-        Event::Message { text, received: self.log.now() }
+    /// A message, received when its clock began, as the conversation counts.
+    fn message(&self, text: String, came: &Clock) -> Event {
+        let waited = came.now().since(Time::ZERO);
+        Event::Message { text, received: self.log.now() - waited }
     }
 }
 

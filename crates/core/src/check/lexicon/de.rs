@@ -59,7 +59,7 @@ const GRANT: &str = "\
 const WEAK: &str = "\
     okay|ok|o k|gut|na gut|also gut|in ordnung|geht in ordnung|alles klar|klar|gerne|gern|super|\
     prima|perfekt|toll|fein|schön|sehr gut|sehr schön|wunderbar|ausgezeichnet|hervorragend|bestens|\
-    alles gut|alles bestens|das ist gut|das ist okay|ist okay|ist gut|ist in ordnung|\
+    alles bestens|das ist gut|das ist okay|ist okay|ist gut|ist in ordnung|\
     das ist in ordnung|ist gut so|kein problem|gar kein problem|überhaupt kein problem|keine frage|\
     keine sorge|keine einwände|nichts dagegen|habe nichts dagegen|ich habe nichts dagegen|\
     kein thema|ohne zweifel|zweifellos|ohne frage|geht|das geht|das geht so|klingt gut|\
@@ -134,7 +134,8 @@ const ELSEWHERE: &str = "\
     auf wiederhören|mailbox|nachricht|alexa|siri|notiert|interessant";
 
 const IDIOM: &str = "\
-    ja und nein|ja nein|ja nee|ja ne|na toll|na super|na prima|na wunderbar|na bravo|ach toll|\
+    ja und nein|ja nein|ja nee|ja ne|na toll|na super|na prima|na wunderbar|na bravo|ach toll|schon gut|alles gut|\
+    geht schon|passt schon|lass gut sein|ach ja|\
     oh toll|haha|ha|ja schön wär s|schön wär s|super toll";
 
 const INJECTION: &str = "\

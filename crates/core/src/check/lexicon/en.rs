@@ -181,7 +181,10 @@ const IDIOM: &str = "\
     just perfect|yeah yeah|ya right|fine whatever|great just great|oh brilliant|as if|big deal|\
     very funny|ha|haha|lol|yes and no|no yes|blah|oh yeah|oh really|really|suit yourself|\
     sure why not|knock yourself out|how wonderful|how nice|\
-    you do that";
+    you do that|that s okay thanks|that s okay thank you|that s ok thanks|that s ok thank you|\
+    it s okay thanks|it s okay thank you|it s fine thanks|it s good thanks|all good thanks|\
+    all good thank you|i m good thanks|i m fine thanks|i m okay thanks|that s fine as it is|\
+    fine as it is|good as it is|okay as it is|that s all right thanks";
 
 const INJECTION: &str = "\
     system|assistant|user|verdict|output|ignore previous|ignore all|ignore the|ignore|disregard|\

@@ -42,8 +42,8 @@ const YES: &str = "\
     por supuesto que sí|desde luego|sin duda|sin ninguna duda|absolutamente|totalmente|de acuerdo|\
     estoy de acuerdo|confirmo|lo confirmo|sí confirmo|confirmado|afirmativo|cierto|es cierto|\
     todo correcto|todo está correcto|todo está bien|eso quiero|es lo que quiero|seguro que sí|\
-    cómo no|efectivo|definitivamente|así está bien|está perfecto|ya lo creo|correctísimo|\
-    eso es correcto|son correctos|oui|ja|sim|sí claro|que sí|así lo quiero|lo quiero|sí quiero|\
+    cómo no|efectivo|definitivamente|está perfecto|ya lo creo|correctísimo|\
+    eso es correcto|son correctos|oui|sim|sí claro|que sí|así lo quiero|lo quiero|sí quiero|\
     quiero|es eso|ese es|esa es|esa misma|ese mismo";
 
 const GRANT: &str = "\
@@ -121,8 +121,9 @@ const ELSEWHERE: &str = "\
     ajá|contestador|mensaje|anotado|tomo nota|oye|oiga|interesante";
 
 const IDIOM: &str = "\
-    sí y no|sí no|no sí|ja|jaja|jajaja|ah genial|qué bonito|sí sí sí sí|ah perfecto|claro claro|\
-    qué maravilla|qué gracia|ya ya";
+    sí y no|sí no|no sí|ja|ja ja|ja ja ja|jaja|jajaja|ah genial|qué bonito|sí sí sí sí|ah perfecto|claro claro|\
+    qué maravilla|qué gracia|ya ya|así está bien|está bien así|así está bien gracias|dejémoslo así|\
+    estoy bien gracias";
 
 const INJECTION: &str = "\
     sistema|asistente|usuario|ignora|ignore|ignora las|instrucciones|instrucción|responde|responda|\

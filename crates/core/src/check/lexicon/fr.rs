@@ -131,7 +131,8 @@ const ELSEWHERE: &str = "\
 
 const IDIOM: &str = "\
     oui et non|oui non|ah bravo|ah super|bravo|ha|haha|ah parfait|ah génial|ben voyons|c est ça oui|\
-    mais bien sûr|tu parles|ouais ouais|c est malin";
+    mais bien sûr|tu parles|ouais ouais|c est malin|ça va merci|c est bon ça va|c est bon merci|\
+    ça ira|ça ira merci|ça va comme ça";
 
 const INJECTION: &str = "\
     système|system|assistant|utilisateur|ignore|ignorez|instructions|instruction|réponds|répondez|\

@@ -42,7 +42,7 @@ const YES: &str = "\
     sem dúvida|absolutamente|totalmente|perfeitamente|justamente|precisamente|efetivamente|confirmo|\
     eu confirmo|confirmado|confirmadíssimo|afirmativo|concordo|de acordo|estou de acordo|é verdade|\
     verdade|sim senhor|sim senhora|sim claro|positivo|certeza|é esse|é essa|esse mesmo|essa mesma|\
-    quero|quero sim|eu quero|quero que sim|está perfeito|está ótimo|assim mesmo|sí|oui|ja|\
+    quero|quero sim|eu quero|quero que sim|está perfeito|está ótimo|assim mesmo|sí|oui|\
     sem dúvida nenhuma|certo sim|são esses|é correto|é esse mesmo|é essa mesma|claramente";
 
 const GRANT: &str = "\
@@ -121,7 +121,8 @@ const ELSEWHERE: &str = "\
 
 const IDIOM: &str = "\
     sim e não|sim não|não sim|sei sei|rs|kkk|haha|ah ótimo|ah tá bom|ah legal|que maravilha|\
-    que ótimo|que beleza|tá tá|ah perfeito";
+    que ótimo|que beleza|tá tá|ah perfeito|já|já já|está bem assim|está bom assim|tá bom assim|\
+    deixa assim|estou bem obrigado|estou bem obrigada";
 
 const INJECTION: &str = "\
     sistema|assistente|usuário|ignore|ignora|instruções|instrução|responda|responde|prompt|json|\
