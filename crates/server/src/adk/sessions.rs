@@ -401,15 +401,13 @@ impl Sessions {
     /// # Errors
     /// There is no such session, or the message cannot be taken: then nothing has happened.
     pub async fn run(&self, key: &SessionKey, content: &Content, by: &str) -> Result<Run, SessionError> {
-        // What waits for its turn was said when it came: a yes from before the question is none to it.
-        let came = Clock::start();
         let said = content.said()?;
-        let (open, turn) = self.turn(key).await?;
+        let (open, turn, waited) = self.turn(key).await?;
         // What it came to by itself since it was opened again was told to nobody.
         let untold = open.untold.swap(usize::MAX, Ordering::AcqRel);
         let event = match said {
-            Said::Text(text) => Some(open.message(text, &came)),
-            Said::Answers(answers) => self.answer(&open, &answers, (by, &came)).await?,
+            Said::Text(text) => Some(open.message(text, waited)),
+            Said::Answers(answers) => self.answer(&open, &answers, (by, waited)).await?,
         };
         let (reached, written) = (open.log.reached(), open.written.subscribe());
         if let Some(event) = event {
@@ -424,17 +422,23 @@ impl Sessions {
         Ok(Run { log: open.log.clone(), reached, written, at, goal, settled: false, _turn: turn })
     }
 
-    /// The session, opened again if it is not open here, and the turn in it.
-    async fn turn(&self, key: &SessionKey) -> Result<(Arc<Open>, OwnedMutexGuard<()>), SessionError> {
+    /// The session, opened again if it is not open here, the turn in it, and whether that had to be waited for.
+    async fn turn(&self, key: &SessionKey) -> Result<(Arc<Open>, OwnedMutexGuard<()>, bool), SessionError> {
+        let mut waited = false;
         loop {
             let open = match self.here(key).await? {
                 Here::Open(open) => open,
                 Here::Stored(_) => self.go_on(key).await?,
             };
-            let turn = Arc::clone(&open.turn).lock_owned().await;
+            let turn = if let Ok(turn) = Arc::clone(&open.turn).try_lock_owned() {
+                turn
+            } else {
+                waited = true;
+                Arc::clone(&open.turn).lock_owned().await
+            };
             // It may have been put aside meanwhile.
             if self.open().get(key).is_some_and(|now| Arc::ptr_eq(now, &open)) {
-                return Ok((open, turn));
+                return Ok((open, turn, waited));
             }
         }
     }
@@ -445,7 +449,7 @@ impl Sessions {
         &self,
         open: &Open,
         answers: &[Answer],
-        (by, came): (&str, &Clock),
+        (by, waited): (&str, bool),
     ) -> Result<Option<Event>, SessionError> {
         let asked = open.log.asked();
         // One that came up outside a run may not be there yet.
@@ -473,7 +477,7 @@ impl Sessions {
         }
         Ok(match (settled.is_empty(), stray) {
             (false, _) => Some(Event::Approvals(settled)),
-            (true, true) => Some(open.message(NO_ANSWER.to_owned(), came)),
+            (true, true) => Some(open.message(NO_ANSWER.to_owned(), waited)),
             (true, false) => None,
         })
     }
@@ -486,10 +490,11 @@ impl Open {
         let _ = self.call.try_send(Event::HungUp);
     }
 
-    /// A message, received when its clock began, as the conversation counts.
-    fn message(&self, text: String, came: &Clock) -> Event {
-        let waited = came.now().since(Time::ZERO);
-        Event::Message { text, received: self.log.now() - waited }
+    /// A message, received now as the conversation counts. One that waited for another run to end was sent by somebody
+    /// who cannot have read what that run told: it is older than any question, and so no yes to one.
+    fn message(&self, text: String, waited: bool) -> Event {
+        let received = if waited { Time::ZERO } else { self.log.now() };
+        Event::Message { text, received }
     }
 }
 

@@ -14,10 +14,11 @@ use sayback_runtime::approvals::ApprovalQueue;
 use sayback_runtime::driver::Screen;
 use sayback_runtime::llm::{Llm, LlmCall, LlmError, LlmEvent, LlmRequest, LlmStream};
 use sayback_runtime::switchboard::{Asked, Desk, Desks, Limits, NotNow, Switchboard};
-use sayback_server::adk::Sessions;
+use sayback_server::adk::{Content, Run, SessionKey, Sessions};
 use sayback_server::{Api, Role};
 use serde_json::{Value, json};
 
+use crate::console::booking_desk;
 use crate::support::{Server, api, start_api, token};
 
 /// Pays when it is told to, and says "Done." otherwise.
@@ -319,4 +320,26 @@ async fn adk_22_a_call_that_is_answered_before_it_is_looked_at_asks_nobody() {
     let response = &events[1]["content"]["parts"][0]["functionResponse"]["response"];
     assert_eq!(response, &json!({ "error": "The bank is closed." }));
     assert!(server.queue.open().await.unwrap().is_empty() && server.runs() == 0);
+}
+
+/// All that a run tells, as text.
+async fn told(run: Run) -> String {
+    Value::from(run.all().await).to_string()
+}
+
+// Whoever sent it cannot have read the question: it was told by the run that it waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_while_another_run_goes_on_is_no_yes_to_what_that_asks() {
+    let sessions = Sessions::new(Arc::new(OneDesk(Arc::new(booking_desk()))), ApprovalQueue::default());
+    let key = SessionKey { app: "bank".to_owned(), user: "u".to_owned(), id: "s".to_owned() };
+    sessions.create(("bank", "u"), Some("s".to_owned()), json!({})).await.unwrap();
+    let says =
+        |text: &str| -> Content { serde_json::from_value(json!({ "parts": [{ "text": text }] })).unwrap() };
+    let (please, yes) = (says("please book"), says("yes"));
+    let first = sessions.run(&key, &please, "ann").await.unwrap();
+    let mut early = Box::pin(sessions.run(&key, &yes, "ann"));
+    assert!(futures::poll!(early.as_mut()).is_pending(), "it waits for its turn");
+    assert!(told(first).await.contains("Shall I book Thursday?"));
+    assert!(!told(early.await.unwrap()).await.contains("Booked."));
+    assert!(told(sessions.run(&key, &yes, "ann").await.unwrap()).await.contains("Booked."));
 }
