@@ -33,22 +33,24 @@ impl Stored {
         let latest =
             |(at, run): &(usize, &StoredRun)| self.runs[at + 1..].iter().all(|later| later.call != run.call);
         let runs = self.runs.iter().enumerate().filter(latest);
-        conversation.unsettled = runs.filter_map(|(_, run)| unsettled(run, &conversation)).collect();
+        let made = |run: &StoredRun| self.runs.iter().filter(|other| other.call == run.call).count();
+        conversation.unsettled =
+            runs.filter_map(|(_, run)| unsettled(run, made(run), &conversation)).collect();
         conversation.runs = self.runs.iter().map(|run| HoldId(run.hold)).collect();
         Ok(Reopening { conversation, question_dropped })
     }
 }
 
 /// A run whose outcome the conversation does not tell: the process ended before it could. One that was rewound away is
-/// no part of the conversation any more.
-fn unsettled(run: &StoredRun, conversation: &Reopened) -> Option<PastRun> {
+/// no part of the conversation any more. `made`: how many runs its call's id stands for.
+fn unsettled(run: &StoredRun, made: usize, conversation: &Reopened) -> Option<PastRun> {
     let outcome = match run.state.as_str() {
         "executed" => ToolOutcome::Done { message: run.message.clone() },
         "failed" => ToolOutcome::Failed { message: run.message.clone() },
         _ => ToolOutcome::Unknown,
     };
     let unknown = outcome == ToolOutcome::Unknown;
-    let mut results = conversation.items.iter().filter_map(|item| match item {
+    let results = conversation.items.iter().filter_map(|item| match item {
         Item::Result { call, text, confirmed_by } if call.0 == run.call => Some((text, confirmed_by)),
         Item::Result { .. }
         | Item::Told { .. }
@@ -56,8 +58,14 @@ fn unsettled(run: &StoredRun, conversation: &Reopened) -> Option<PastRun> {
         | Item::Agent { .. }
         | Item::Call { .. } => None,
     });
-    let (text, confirmed_by) = results.next_back()?;
-    let told = confirmed_by.is_some() && (unknown || *text == run.message);
+    let results: Vec<(&String, &Option<String>)> = results.collect();
+    let (text, confirmed_by) = results.last()?;
+    let told = if confirmed_by.is_some() {
+        unknown || **text == run.message
+    } else {
+        // The model has used the id again, for a call that waits: what ran before was told where it ran.
+        results.iter().filter(|(_, confirmed_by)| confirmed_by.is_some()).count() >= made
+    };
     (!told).then(|| PastRun {
         hold: HoldId(run.hold),
         call: CallId(run.call.clone()),
@@ -93,4 +101,49 @@ fn is_frozen(open: &OpenQuestion) -> bool {
 fn was_answered(open: &OpenQuestion, conversation: &Reopened, runs: &[StoredRun]) -> bool {
     let known = conversation.runs.iter().filter(|hold| **hold == open.hold).count();
     runs.iter().filter(|run| run.hold == open.hold.0).count() > known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(text: &str, confirmed_by: Option<&str>) -> Item {
+        let call = CallId("m1".to_owned());
+        Item::Result { call, text: text.to_owned(), confirmed_by: confirmed_by.map(str::to_owned) }
+    }
+
+    fn run(hold: u32) -> StoredRun {
+        StoredRun {
+            hold,
+            attempt: 1,
+            idempotency_key: format!("k/{hold}"),
+            call: "m1".to_owned(),
+            tool: "book".to_owned(),
+            confirmed_by: "yes".to_owned(),
+            state: "executed".to_owned(),
+            message: "Booked.".to_owned(),
+        }
+    }
+
+    /// How many runs are told, of these under one id, after these results.
+    fn untold(items: Vec<Item>, runs: Vec<StoredRun>) -> Vec<u32> {
+        let conversation = Reopened { items, ..Reopened::default() };
+        let body = serde_json::to_string(&conversation).unwrap();
+        let stored = Stored { agent: String::new(), changed: String::new(), body, runs };
+        let told = stored.reopening().unwrap().conversation.unsettled;
+        told.iter().map(|run| run.hold.0).collect()
+    }
+
+    const NONE: [u32; 0] = [];
+
+    #[test]
+    fn what_ran_under_an_id_that_is_used_again_is_told_once() {
+        let (ran, waits) = (|| result("Booked.", Some("yes")), || result("The caller is being asked.", None));
+        assert_eq!(untold(vec![ran()], vec![run(1)]), NONE);
+        assert_eq!(untold(vec![waits()], vec![run(1)]), [1], "the process ended before it was told");
+        assert_eq!(untold(vec![ran(), waits()], vec![run(1)]), NONE, "the second call has not run");
+        assert_eq!(untold(vec![ran(), waits()], vec![run(1), run(2)]), [2], "it has");
+        assert_eq!(untold(vec![ran(), ran()], vec![run(1), run(2)]), NONE);
+        assert_eq!(untold(vec![], vec![run(1)]), NONE, "taken back");
+    }
 }
