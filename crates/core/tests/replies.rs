@@ -253,6 +253,36 @@ fn what_is_said_with_a_yes_must_be_what_was_asked_and_where() {
 
 /// Values, details and deeds that the question has, but not as the reply has them.
 #[test]
+fn of_two_deeds_each_goes_with_its_own() {
+    let keep = "Shall I keep your booking on Monday at 9 am and cancel the one on Tuesday at 10 am?";
+    let data = "Shall I delete the account and keep the data?";
+    let pay = "Soll ich 50 Euro an Bob überweisen und 20 an Karl?";
+    let rendezvous = "Dois-je annuler le rendez-vous de lundi et garder celui de mardi ?";
+    let termin = "Soll ich Ihren Termin am Montag behalten und den am Dienstag absagen?";
+    let limit = "Shall I remove the limit for Bob and add one for Carol?";
+    let hindi = "क्या मैं गुरुवार की बुकिंग रद्द करके शुक्रवार की बुकिंग रख दूँ?";
+    for (language, question, yes, other) in [
+        ("en", keep, "Yes, keep Monday and cancel Tuesday.", "Yes, cancel Monday and keep Tuesday."),
+        ("en", keep, "Yes, please do both.", "Yes, keep Tuesday."),
+        ("en", keep, "Yes, that is right.", "Yes, cancel the booking on Monday at 9."),
+        ("en", data, "Yes, delete the account, keep the data.", "Yes, keep the account and delete the data."),
+        ("en", data, "Yes, go ahead.", "Yes, delete the data."),
+        ("en", data, "Yes please.", "Yes, keep the account."),
+        ("de", pay, "Ja, 50 an Bob und 20 an Karl.", "Ja, 50 an Karl."),
+        ("de", termin, "Ja, Montag behalten, Dienstag absagen.", "Ja, den am Dienstag behalten."),
+        ("de", termin, "Ja, bitte.", "Ja, Montag absagen."),
+        ("fr", rendezvous, "Oui, annuler lundi et garder mardi.", "Oui, garder lundi."),
+        ("fr", rendezvous, "Oui, merci.", "Oui, annuler celui de mardi."),
+        ("en", limit, "Yes, remove Bob and add Carol.", "Yes, add one for Bob."),
+        ("en", limit, "Yes, do that.", "Yes, remove Carol."),
+        ("hi", hindi, "हाँ, ठीक है।", "हाँ, गुरुवार की रख।"),
+    ] {
+        assert_eq!(fired_in(language, question, yes), None, "{language}: {yes}");
+        assert!(fired_in(language, question, other).is_some(), "{language}: {other}");
+    }
+}
+
+#[test]
 fn what_sounds_like_a_yes_and_refuses_laughs_or_doubles_is_none() {
     for (language, question, yes, other) in [
         ("en", "Shall I send 50 euros to Bob?", "Yes, fifty, to Bob.", "Yes, fifty fifty."),

@@ -11,6 +11,7 @@
 mod asked;
 mod clock;
 mod grammar;
+mod halves;
 mod lexicon;
 mod marks;
 mod number;

@@ -7,6 +7,7 @@ use core::fmt;
 use super::Reply;
 use super::asked::asked;
 use super::grammar::{Item, Kind, items, said};
+use super::halves;
 use super::lexicon::{self, Class, Language, Lexicon};
 use super::marks::{markup, strange};
 use super::order::{self, Addresses};
@@ -323,7 +324,8 @@ impl<'a> Judge<'a> {
         }
         let recipient = scope::other_recipient(self.language, &self.held, self.tokens);
         let pairs = Pairs::new(self.language, &self.question, self.tokens, &self.said);
-        let found = recipient.or_else(|| pairs.mispaired()).or_else(|| self.mistyped());
+        let crossed = || halves::crossed(self.language, &self.question, self.tokens);
+        let found = recipient.or_else(|| pairs.mispaired()).or_else(crossed).or_else(|| self.mistyped());
         let (start, end) = found?;
         let words = said(self.language, &self.tokens[start..end.min(self.tokens.len())]);
         Some(Veto { kind: VetoKind::Value, words })
