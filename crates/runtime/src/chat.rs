@@ -4,7 +4,7 @@
 //! Whoever writes is the caller. They see what the caller of a telephone call would hear, word for word, while the event
 //! log that others see has no personal details.
 
-use sayback_core::{AskedQuestion, Event, Item, Session, Speak};
+use sayback_core::{AskedQuestion, Event, HoldId, Item, Session, Speak};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -18,6 +18,8 @@ pub struct ChatView {
     pub items: Vec<Item>,
     /// The question that waits for a yes, if one does.
     pub question: Option<String>,
+    /// Its id, as in the event log: a message may say that it answers this one and no other.
+    pub hold: Option<HoldId>,
     /// Whether nothing is being thought, run or checked: the agent waits for a message.
     pub idle: bool,
     /// Whether it is over.
@@ -101,7 +103,9 @@ impl Line for ChatLine {
         self.view.send_modify(|view| {
             view.items = session.items().to_vec();
             view.asked = session.asked().to_vec();
-            view.question = session.open_question().map(|(_, question, _)| question.to_owned());
+            let open = session.open_question();
+            view.question = open.map(|(_, question, _)| question.to_owned());
+            view.hold = open.map(|(hold, _, _)| hold);
             view.idle = session.is_idle();
         });
     }

@@ -73,6 +73,7 @@ class Conversation {
 
   #show(chat) {
     // The log that others see has no personal details; whoever writes sees the agent's words as they are.
+    this.hold = chat.hold;
     const asked = this.story.question;
     if (asked && chat.question) asked.text = chat.question;
     this.state.show(this.story);
@@ -96,7 +97,8 @@ class Conversation {
     const text = this.text.value.trim();
     if (!text) return;
     try {
-      await post(`${this.path}/messages`, { text });
+      // Sent twice, by a double click or by a slow network, it answers the question that was on the page and no other.
+      await post(`${this.path}/messages`, this.hold ? { text, answers: this.hold } : { text });
       this.text.value = "";
     } catch (error) {
       tell(error.message, "bad");

@@ -113,6 +113,8 @@ pub(crate) async fn follow(
 #[serde(deny_unknown_fields)]
 pub(crate) struct Written {
     text: String,
+    /// The id of the question that it answers.
+    answers: Option<String>,
 }
 
 pub(crate) async fn write(
@@ -120,13 +122,22 @@ pub(crate) async fn write(
     Path(id): Path<String>,
     Body(body): Body<Written>,
 ) -> Result<StatusCode, Problem> {
-    let Written { text } = body;
+    let Written { text, answers } = body;
     let chat = reach(&api, &id)?;
     let text = text.trim().to_owned();
     if text.is_empty() || text.chars().count() > LONGEST {
         return Err(Problem::bad("bad-text", format!("a message has 1 to {LONGEST} letters")));
     }
-    api.board.calls().tell(&id, chat.message(text))?;
+    // Stamped before the look at what is open: a question that opens between the two began behind it, and whatever closes
+    // the one that is meant makes it no answer.
+    let message = chat.message(text);
+    let open = chat.view().hold.map(|hold| hold.to_string());
+    if answers.as_ref().is_some_and(|answers| open.as_ref() != Some(answers)) {
+        let is = open.map_or("no question is open".to_owned(), |open| format!("{open} is open"));
+        let detail = format!("{is}; nothing was written. GET /v1/chats/{id} tells `question` and `hold`");
+        return Err(Problem::new(StatusCode::CONFLICT, "other-question", detail));
+    }
+    api.board.calls().tell(&id, message)?;
     Ok(StatusCode::ACCEPTED)
 }
 

@@ -194,8 +194,13 @@ async fn a_conversation_in_text_asks_runs_and_is_taken_back_without_undoing() {
     assert_eq!(asked["question"], "Shall I book Thursday?");
     assert_eq!(asked["ran"], json!([]));
     let most = asked["items"].as_array().unwrap().len();
-    assert_eq!(server.post(&messages, json!({ "text": "yes" })).await.0, 202);
+    // A yes that names its question answers no other, and sent again it answers nothing.
+    let (status, problem) = server.post(&messages, json!({ "text": "yes", "answers": "h_99" })).await;
+    assert_eq!((status, &problem["type"]), (409, &json!("urn:sayback:other-question")));
+    let yes = json!({ "text": "yes", "answers": asked["hold"] });
+    assert_eq!(server.post(&messages, yes.clone()).await.0, 202);
     let ran = server.chat(&id, |chat| chat["ran"] != json!([]) && chat["idle"] == true).await;
+    assert_eq!((&ran["hold"], server.post(&messages, yes).await.0), (&json!(null), 409));
     let one = &ran["ran"][0];
     assert_eq!((&one["tool"], &one["confirmed_by"]), (&json!("book"), &json!("yes")));
     let rewind = format!("/v1/chats/{id}/rewind");
