@@ -260,6 +260,9 @@ fn of_two_deeds_each_goes_with_its_own() {
     let rendezvous = "Dois-je annuler le rendez-vous de lundi et garder celui de mardi ?";
     let termin = "Soll ich Ihren Termin am Montag behalten und den am Dienstag absagen?";
     let limit = "Shall I remove the limit for Bob and add one for Carol?";
+    let moved = "Shall I move the appointment from Thursday at 3 pm to Friday at 4 pm?";
+    let money = "Shall I send the money from your account ending 1234 to the account ending 5678?";
+    let cita = "¿Muevo la cita del jueves a las 3 al viernes a las 4?";
     let hindi = "क्या मैं गुरुवार की बुकिंग रद्द करके शुक्रवार की बुकिंग रख दूँ?";
     for (language, question, yes, other) in [
         ("en", keep, "Yes, keep Monday and cancel Tuesday.", "Yes, cancel Monday and keep Tuesday."),
@@ -276,6 +279,13 @@ fn of_two_deeds_each_goes_with_its_own() {
         ("en", limit, "Yes, remove Bob and add Carol.", "Yes, add one for Bob."),
         ("en", limit, "Yes, do that.", "Yes, remove Carol."),
         ("hi", hindi, "हाँ, ठीक है।", "हाँ, गुरुवार की रख।"),
+        ("en", moved, "Yes, Friday at 4 pm.", "Yes, Friday at 3 pm."),
+        ("en", moved, "Yes please, from Thursday to Friday.", "Yes please, Thursday."),
+        ("en", moved, "Yes, to Friday.", "Yes, move it to Thursday."),
+        ("en", money, "Yes, from 1234 to 5678.", "Yes, from 5678."),
+        ("en", money, "Yes, to 5678.", "Yes, to 1234."),
+        ("es", cita, "Sí, el viernes a las 4.", "Sí, el viernes a las 3."),
+        ("es", cita, "Sí, muévela.", "Sí, el jueves a las 3."),
     ] {
         assert_eq!(fired_in(language, question, yes), None, "{language}: {yes}");
         assert!(fired_in(language, question, other).is_some(), "{language}: {other}");
@@ -284,6 +294,7 @@ fn of_two_deeds_each_goes_with_its_own() {
 
 #[test]
 fn what_sounds_like_a_yes_and_refuses_laughs_or_doubles_is_none() {
+    let flight = "Shall I book the flight for 120 euros? You can cancel until Friday.";
     for (language, question, yes, other) in [
         ("en", "Shall I send 50 euros to Bob?", "Yes, fifty, to Bob.", "Yes, fifty fifty."),
         ("en", "Shall I send 50 euros to Bob?", "Yes, and fifty is right.", "Yes, 50 to Bob and 50 to Bob."),
@@ -293,6 +304,11 @@ fn what_sounds_like_a_yes_and_refuses_laughs_or_doubles_is_none() {
         ("en", "Shall I send 50 euros to Bob?", "yes", "y\u{337}e\u{337}s\u{337}"),
         ("de", "Soll ich 50 Euro an Bob senden?", "Ja, gut, danke.", "Schon gut, danke."),
         ("es", "¿Le envío 50 euros a Bob?", "Sí, está bien.", "Ja ja ja"),
+        ("es", "¿Le envío 50 euros a Bob?", "Sí, envíelo.", "Sí, a Bob le envío yo."),
+        ("pt", "Envio 50 reais para o Bob?", "Sim, eu confirmo.", "Sim, eu envio para o Bob."),
+        ("de", "Soll ich 50 Euro an Bob senden?", "Ja, danke schön.", "Ja, danke, schon gut."),
+        ("en", flight, "Yes, book the flight.", "Yes, cancel."),
+        ("en", flight, "Yes, book it.", "Yes, cancel the flight."),
         ("pt", "Envio 50 reais para o Bob?", "Sim, pode enviar.", "Já."),
         ("fr", "Dois-je envoyer 50 euros à Bob ?", "Oui, merci.", "Ça va, merci."),
         ("hi", "क्या मैं बॉब को 50 यूरो भेज दूँ?", "हाँ, भेज दो।", "हा हा"),

@@ -1,4 +1,4 @@
-//! Questions of two deeds: "Shall I keep Monday and cancel Tuesday?" What a reply puts together must stand together in the
+//! Questions of two halves: "Shall I keep Monday and cancel Tuesday?", "from Thursday at 3 to Friday at 4?" What a reply puts together must stand together in the
 //! question: not "cancel Monday". (A reply that names one of the two with its own is taken for both, as people mean it.)
 
 use alloc::vec::Vec;
@@ -17,50 +17,91 @@ const EMPTY: &str = "the|your|our|their|his|her|from|for|with|and|please|one|one
     los|las|una|uno|para|con|por|del|que|quiere|les|des|une|pour|avec|dans|sur|celui|celle|dois|faut|votre|uma|com|\
     quer|posso|को|का|की|के|से|में|पर|है|हैं|हूं|मैं|क्या|दूं|वाली|वाला";
 
-/// Two halves of a question, as ranges of its tokens.
+/// Two halves of a question.
 struct Halves<'a> {
     asked: &'a [Token],
-    /// The word that joins them.
+    /// Where the first one begins.
+    from: usize,
+    /// The word between them.
     join: usize,
+    /// The second takes the first one's place: "from Thursday to Friday".
+    moves: bool,
 }
 
 /// Says that one takes the other's place, so that both may be named at once.
 const INSTEAD: &str = "instead|statt|anstatt|anstelle|lugar|vez|lieu|place";
 
-/// The words of a reply, as `(start, end)`, that the question has on two sides of its "and".
+/// The words before what is left behind and before what takes its place, where both are values.
+fn leads(language: Language) -> (&'static str, &'static str) {
+    match language {
+        Language::En => ("from", "to"),
+        Language::De => ("von|vom", "auf|nach|zu|zum"),
+        Language::Es => ("del|de|desde", "al|hasta"),
+        Language::Fr => ("du|depuis", "au|vers"),
+        Language::Pt => ("do|da|desde", "para|pro|pra"),
+        Language::Ja | Language::Hi => ("", ""),
+    }
+}
+
+/// The words of a reply, as `(start, end)`, that the question has on two sides of its "and", or of its "from … to", or
+/// that name nothing but what is to be left behind.
 pub(super) fn crossed(language: Language, asked: &[Token], reply: &[Token]) -> Option<(usize, usize)> {
     let halves = Halves::of(language, asked)?;
-    let mut start = 0;
+    let (from, to) = if halves.moves { leads(language) } else { ("", "") };
+    let is_lead = |t: &Token| is_one_of(&t.text, from) || is_one_of(&t.text, to);
+    let (mut start, mut sides, mut led) = (0, [false; 2], false);
     for end in 1..=reply.len() {
-        let cut = reply.get(end).is_none_or(|t| t.starts_clause || is_one_of(&t.text, JOINS));
-        if !cut {
+        let cut = |t: &Token| t.starts_clause || is_one_of(&t.text, JOINS) || is_lead(t);
+        if !reply.get(end).is_none_or(cut) {
             continue;
         }
-        let votes: Vec<usize> = (start..end).filter_map(|at| halves.side(reply, at)).collect();
+        let lead = |at: usize| {
+            let word = &reply[at].text;
+            (is_one_of(word, from).then_some(0)).or(is_one_of(word, to).then_some(1))
+        };
+        let votes: Vec<usize> =
+            (start..end).filter_map(|at| lead(at).or_else(|| halves.side(reply, at))).collect();
         let instead = reply[start..end].iter().any(|t| is_one_of(&t.text, INSTEAD));
         if votes.contains(&0) && votes.contains(&1) && !instead {
             return Some((start, end));
         }
+        votes.iter().for_each(|side| sides[*side] = true);
+        led |= instead || reply[start..end].iter().any(is_lead);
         start = end;
     }
-    None
+    (halves.moves && !led && sides == [true, false]).then_some((0, reply.len()))
 }
 
 impl<'a> Halves<'a> {
     fn of(language: Language, asked: &'a [Token]) -> Option<Self> {
         let values = spans(language, asked);
+        let moved = Self::moved(language, asked, &values);
+        moved.or_else(|| Self::joined(asked, &values))
+    }
+
+    /// "From Thursday at 3 to Friday at 4".
+    fn moved(language: Language, asked: &'a [Token], values: &[Span]) -> Option<Self> {
+        let (before, behind) = leads(language);
+        let from = asked.iter().position(|t| is_one_of(&t.text, before))?;
+        (from + 1..asked.len()).filter(|at| is_one_of(&asked[*at].text, behind)).find_map(|join| {
+            let inside = |span: &&Span| (from..join).contains(&span.start);
+            let taken = |span: &Span| values.iter().any(|o| o.start > join && o.kind() == span.kind());
+            values.iter().filter(inside).any(taken).then_some(Self { asked, from, join, moves: true })
+        })
+    }
+
+    /// "Keep Monday and cancel Tuesday".
+    fn joined(asked: &'a [Token], values: &[Span]) -> Option<Self> {
         (1..asked.len()).filter(|at| is_one_of(&asked[*at].text, JOINS)).find_map(|join| {
             let (before, after) = (0..join, join + 1..asked.len());
             let does = |half: &core::ops::Range<usize>| half.clone().any(|at| deed(asked, at).is_some());
-            let deeds = does(&before) && does(&after);
-            let kinds = |half: &core::ops::Range<usize>| -> Vec<_> {
-                let inside = |span: &&Span| half.contains(&span.start);
-                values.iter().filter(inside).filter(|span| is_number(span)).collect()
+            let number = |half: &core::ops::Range<usize>| {
+                values.iter().any(|span| half.contains(&span.start) && is_number(span))
             };
             let named = |half: &core::ops::Range<usize>| half.clone().any(|at| asked[at].capital);
-            let alike = named(&before) && named(&after);
-            let shares = alike && !kinds(&before).is_empty() && !kinds(&after).is_empty();
-            (deeds || shares).then_some(Self { asked, join })
+            let shares = named(&before) && named(&after) && number(&before) && number(&after);
+            let deeds = does(&before) && does(&after);
+            (deeds || shares).then_some(Self { asked, from: 0, join, moves: false })
         })
     }
 
@@ -77,7 +118,7 @@ impl<'a> Halves<'a> {
             let inflected = !word.capital && super::veto::is_inflected(&word.text, &said.text);
             word.text == said.text || inflected || told.is_some() && deed(self.asked, i) == told
         };
-        let (before, after) = ((0..self.join).any(same), (self.join + 1..self.asked.len()).any(same));
+        let (before, after) = ((self.from..self.join).any(same), (self.join + 1..self.asked.len()).any(same));
         match (before, after) {
             (true, false) => Some(0),
             (false, true) => Some(1),

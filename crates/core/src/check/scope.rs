@@ -185,6 +185,29 @@ pub(super) fn is_cut_off(language: Language, last: &Token) -> bool {
     is_one_of(&last.text, words)
 }
 
+/// The sentences of a question that ask, if what is to be done is in them; else all of it. What is said beside them ("You
+/// can cancel until Friday.") is not what a yes is to.
+pub(super) fn asking(question: &str, whole: &[Token]) -> Vec<Token> {
+    let ends = |c: char| matches!(c, '.' | '!' | '?' | '。' | '？' | '！');
+    let asks = question.split_inclusive(ends).filter(|sentence| sentence.ends_with(['?', '？']));
+    let tokens: Vec<Token> = asks.flat_map(super::text::tokens).collect();
+    if (0..tokens.len()).any(|at| deed(&tokens, at).is_some()) { tokens } else { whole.to_vec() }
+}
+
+/// "I send it myself": the caller takes the deed over, where the verb is that of the question because we ask in the first
+/// person too. Where the words stand.
+pub(super) fn is_callers_own(language: Language, asked: &[Token], reply: &[Token]) -> Option<(usize, usize)> {
+    let own = match language {
+        Language::Es => "yo",
+        Language::Pt => "eu",
+        Language::En | Language::De | Language::Fr | Language::Ja | Language::Hi => return None,
+    };
+    let said = |at: &usize| deed(reply, *at).is_some() && asked.iter().any(|t| t.text == reply[*at].text);
+    let who = reply.iter().position(|t| is_one_of(&t.text, own))?;
+    let verb = (0..reply.len()).find(said)?;
+    Some((who.min(verb), who.max(verb) + 1))
+}
+
 /// Whether the grant `item` tells us to do something else than what the question is about ("book it" where cancelling
 /// was asked). Where the question names no deed, any may be meant.
 pub(super) fn is_other_deed(asked: &[Token], reply: &[Token], item: &Item) -> bool {

@@ -178,6 +178,8 @@ struct Judge<'a> {
     items: Vec<Item>,
     question: Vec<Token>,
     input: Vec<Token>,
+    /// What of the question asks.
+    asking: Vec<Token>,
     /// Question and input.
     held: Vec<Token>,
     known: Known,
@@ -198,7 +200,8 @@ impl<'a> Judge<'a> {
         let addresses = Addresses::of(&held);
         let items = items(language, lexicon, tokens);
         let said = items.iter().filter_map(span).collect();
-        Self { language, lexicon, tokens, items, question, input, held, known, addresses, said }
+        let asking = scope::asking(&cut(reply.question), &question);
+        Self { language, lexicon, tokens, items, question, asking, input, held, known, addresses, said }
     }
 
     fn veto(&self, reply: &Reply<'_>) -> Option<Veto> {
@@ -250,13 +253,17 @@ impl<'a> Judge<'a> {
         });
         let kind =
             matches!(item.class(), Some(Class::Negation | Class::Correction | Class::Hold | Class::Relay));
-        let asked = |token: &Token| {
+        let asked = |at: usize| {
+            let token = &self.tokens[at];
+            // What undoes something must be what is asked, not what is said beside it.
+            let undoes = scope::deed(self.tokens, at) == Some(scope::UNDOING);
+            let question = if undoes { &self.asking } else { &self.question };
             let denies = is_one_of(&token.text, self.lexicon.negators)
                 || is_one_of(&token.text, "no|non|nein|nicht|pas|without|sin|sem|ohne|sans|or|but");
             let pronoun = is_one_of(&token.text, "it|that|es|das|eso|ça|isso");
-            !denies && (pronoun || self.question.iter().any(|t| t.text == token.text))
+            !denies && (pronoun || question.iter().any(|t| t.text == token.text))
         };
-        led && kind && self.language != Language::Ja && self.tokens[item.start..item.end].iter().all(asked)
+        led && kind && self.language != Language::Ja && (item.start..item.end).all(asked)
     }
 
     /// "I will" where the question asks "will you?".
@@ -312,7 +319,7 @@ impl<'a> Judge<'a> {
     fn scope(&self) -> Option<Veto> {
         let strays = |item: &&Item| match item.class() {
             Some(Class::Detail) => !scope::is_asked(self.language, &self.held, self.tokens, item),
-            Some(Class::Grant) => scope::is_other_deed(&self.question, self.tokens, item),
+            Some(Class::Grant) => scope::is_other_deed(&self.asking, self.tokens, item),
             _ => false,
         };
         if let Some(item) = self.items.iter().find(strays) {
@@ -325,7 +332,9 @@ impl<'a> Judge<'a> {
         let recipient = scope::other_recipient(self.language, &self.held, self.tokens);
         let pairs = Pairs::new(self.language, &self.question, self.tokens, &self.said);
         let crossed = || halves::crossed(self.language, &self.question, self.tokens);
-        let found = recipient.or_else(|| pairs.mispaired()).or_else(crossed).or_else(|| self.mistyped());
+        let own = || scope::is_callers_own(self.language, &self.question, self.tokens);
+        let found =
+            recipient.or_else(own).or_else(|| pairs.mispaired()).or_else(crossed).or_else(|| self.mistyped());
         let (start, end) = found?;
         let words = said(self.language, &self.tokens[start..end.min(self.tokens.len())]);
         Some(Veto { kind: VetoKind::Value, words })

@@ -134,7 +134,7 @@ const ELSEWHERE: &str = "\
     auf wiederhören|mailbox|nachricht|alexa|siri|notiert|interessant";
 
 const IDIOM: &str = "\
-    ja und nein|ja nein|ja nee|ja ne|na toll|na super|na prima|na wunderbar|na bravo|ach toll|schon gut|alles gut|\
+    ja und nein|ja nein|ja nee|ja ne|na toll|na super|na prima|na wunderbar|na bravo|ach toll|schon gut|danke schon gut|alles gut|\
     geht schon|passt schon|lass gut sein|ach ja|\
     oh toll|haha|ha|ja schön wär s|schön wär s|super toll";
 
