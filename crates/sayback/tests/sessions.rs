@@ -15,7 +15,7 @@ use std::process::Command;
 
 use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{PROGRAM, Server, answers, scripted};
+use server::{PROGRAM, Server, answers, scripted, storing};
 
 /// What sends money writes down the key that it was given, and goes on while `hold` is there.
 fn bank(folder: &Path) -> String {
@@ -46,8 +46,7 @@ properties = {{ amount = {{ type = "integer" }} }}
 /// One more server on the same store, whose model does what these steps say.
 fn start(folder: &Path, url: &str, steps: &[Value]) -> Server {
     let own = tempfile::tempdir_in(folder).unwrap().keep();
-    let config = answers(&own, &bank(folder), steps);
-    let config = format!("{config}[store]\nurl = \"{url}\"\n[limits]\ndrain = \"1s\"\n");
+    let config = storing(&answers(&own, &bank(folder), steps), url);
     Server::run(&own, &config, Command::new(PROGRAM))
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use sayback_rig::has_models;
 use serde_json::{Value, json};
-use server::{PROGRAM, Server, answers, bank, scripted};
+use server::{PROGRAM, Server, answers, bank, scripted, storing};
 
 fn config(folder: &Path, url: &str) -> String {
     let steps = [
@@ -25,10 +25,6 @@ fn config(folder: &Path, url: &str) -> String {
         json!({ "say": "It is sent." }),
     ];
     storing(&answers(folder, &bank(), &steps), url)
-}
-
-fn storing(agents: &str, url: &str) -> String {
-    format!("{agents}[store]\nurl = \"{url}\"\n[limits]\ndrain = \"1s\"\n")
 }
 
 fn start(url: &str) -> Server {

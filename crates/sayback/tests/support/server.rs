@@ -150,6 +150,11 @@ pub(crate) fn scripted(name: &str, more: &str) -> String {
     )
 }
 
+/// A server's file with a store behind it, and little time to end in.
+pub(crate) fn storing(agents: &str, url: &str) -> String {
+    format!("{agents}[store]\nurl = \"{url}\"\n[limits]\ndrain = \"1s\"\n")
+}
+
 /// A bank's agent file: what is more than 100 is sent once a reviewer has approved it.
 pub(crate) fn bank() -> String {
     scripted("bank", BANK)
